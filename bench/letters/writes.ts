@@ -114,6 +114,8 @@ export function createCampaignSpec(filter: object, ratePerSecond: number): Campa
     rampUs: 0,
     haltRatio: 1,
     haltMin: 1_000_000,
+    limit: null,
+    expectedCount: null,
   }
 }
 

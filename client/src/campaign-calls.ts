@@ -7,7 +7,7 @@ import type {
   CampaignLettersPage,
   CampaignPace,
   CampaignPreview,
-  CampaignSelection,
+  CampaignPreviewRequest,
   CampaignsPage,
   NewCampaign,
   Page,
@@ -17,7 +17,7 @@ import { toQueryString } from './query.ts'
 
 export interface CampaignCalls {
   /** Reports what a campaign would do now. Changes nothing. */
-  previewCampaign(selection: CampaignSelection, options?: CallOptions): Promise<CampaignPreview>
+  previewCampaign(selection: CampaignPreviewRequest, options?: CallOptions): Promise<CampaignPreview>
   /** Not repeated if the answer is lost: check `listCampaigns` first. */
   createCampaign(campaign: NewCampaign, options?: CallOptions): Promise<Campaign>
   /** Newest first. */

@@ -22,7 +22,7 @@ export type {
   RetryOptions,
 } from './item-calls.ts'
 export type { ItemFailure } from './item-failure.ts'
-export type { Edit, LetterCalls, RedriveOptions } from './letter-calls.ts'
+export type { Edit, LetterCalls, RedriveOptions, SelectionGuards } from './letter-calls.ts'
 export type {
   ArchiveFilter,
   ArchivePage,
@@ -34,6 +34,7 @@ export type {
   CampaignLettersPage,
   CampaignPace,
   CampaignPreview,
+  CampaignPreviewRequest,
   CampaignSelection,
   CampaignsPage,
   CaptureResult,

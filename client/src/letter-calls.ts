@@ -44,6 +44,14 @@ export type Edit = Readonly<{
   headers?: readonly MessageHeader[]
 }>
 
+/** Guards of calls that change several letters. */
+export type SelectionGuards = Readonly<{
+  /** Changes only the letters of the first ids. */
+  limit?: number
+  /** Rejects with SELECTION_CHANGED, and changes nothing, if another number of the letters exists. */
+  expectedCount?: number
+}>
+
 export type RedriveOptions = AuditedOptions &
   Readonly<{
     /** The queue to send to, instead of the letter's origin. */
@@ -84,7 +92,7 @@ export interface LetterCalls {
    * Redrives up to 1,000 letters and returns a result for each. Not repeated if the answer is lost: some
    * redrives may be in progress.
    */
-  redriveLetters(ids: readonly string[], options?: RedriveOptions): Promise<RedriveResults>
+  redriveLetters(ids: readonly string[], options?: RedriveOptions & SelectionGuards): Promise<RedriveResults>
   /**
    * Rejects if the letter cannot be sent now. `edit` sends an edited version: a new one, or an earlier one by
    * its number. The original is kept, and is sent if `edit` is omitted.
@@ -93,9 +101,13 @@ export interface LetterCalls {
     id: string,
     options?: RedriveOptions & Readonly<{ edit?: Edit | number }>,
   ): Promise<RedriveResult & Readonly<{ edit: number | null }>>
-  discardLetters(ids: readonly string[], reason: string, options?: CallOptions): Promise<DiscardResults>
+  discardLetters(
+    ids: readonly string[],
+    reason: string,
+    options?: CallOptions & SelectionGuards,
+  ): Promise<DiscardResults>
   /** Moves letters from the archive back to their dead queue. */
-  restoreLetters(ids: readonly string[], options?: AuditedOptions): Promise<RestoreResults>
+  restoreLetters(ids: readonly string[], options?: AuditedOptions & SelectionGuards): Promise<RestoreResults>
 
   listArchivedLetters(query?: ArchiveFilter & Page, options?: CallOptions): Promise<ArchivePage>
   getArchivedLetter(
@@ -145,16 +157,20 @@ export function createLetterCalls(call: Caller, lines: LineReader): LetterCalls 
     countLetters: ({ by, ...filter } = {}, options) =>
       get('letters/counts', { ...filter, by: by?.join(',') }, options),
 
-    redriveLetters: (ids, { target, includeDead, reason, ...options } = {}) =>
-      post('letters/redrive', { ids, target, include_dead: includeDead, reason }, false, options),
+    redriveLetters: (ids, { target, includeDead, reason, limit, expectedCount, ...options } = {}) => {
+      const guards = { limit, expected_count: expectedCount }
+      const body = { ids, target, include_dead: includeDead, reason, ...guards }
+      return post('letters/redrive', body, false, options)
+    },
     redriveLetter: (id, { target, includeDead, reason, edit, ...options } = {}) => {
       const wireEdit = typeof edit === 'object' ? toWireEdit(edit) : edit
       const body = { target, include_dead: includeDead, reason, edit: wireEdit }
       return post(`letters/${idPath(id)}/redrive`, body, false, options)
     },
-    discardLetters: (ids, reason, options) => post('letters/discard', { ids, reason }, true, options),
-    restoreLetters: (ids, { reason, ...options } = {}) =>
-      post('archive/restore', { ids, reason }, true, options),
+    discardLetters: (ids, reason, { limit, expectedCount, ...options } = {}) =>
+      post('letters/discard', { ids, reason, limit, expected_count: expectedCount }, true, options),
+    restoreLetters: (ids, { reason, limit, expectedCount, ...options } = {}) =>
+      post('letters/restore', { ids, reason, limit, expected_count: expectedCount }, true, options),
 
     listArchivedLetters: (query = {}, options) => get('archive', query, options),
     getArchivedLetter: (id, { payloadForm, ...options } = {}) =>

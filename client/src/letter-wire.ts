@@ -339,14 +339,23 @@ export type CampaignSelection = Readonly<{
   /** The queue to send to, instead of each letter's origin. */
   target?: string
   include_dead?: boolean
+  /** Takes only the first letters. */
+  limit?: number
 }>
+/** `count_exactly`: count all letters, however long it takes. */
+export type CampaignPreviewRequest = CampaignSelection & Readonly<{ count_exactly?: boolean }>
 export type NewCampaign = CampaignSelection &
   CampaignPace &
   Readonly<{
     name: string
     reason: string
-    /** Sends this number of letters first. The others follow if these succeed. */
+    /**
+     * Sends this number of letters first. The others follow if these succeed. A discard campaign pauses after
+     * this number of letters until it is resumed.
+     */
     canary_count?: number
+    /** Refused with SELECTION_CHANGED if the selection has another number of letters. */
+    expected_count?: number
   }>
 export type CampaignPace = Readonly<{
   rate_per_second?: number
@@ -356,8 +365,9 @@ export type CampaignPace = Readonly<{
   halt_min?: number
 }>
 export type CampaignPreview = Readonly<{
-  count: number
+  /** False: the search ran out of time; set `count_exactly` to count all letters. */
   is_exact: boolean
+  count: number
   examined_count: number
   sample: readonly LetterSummary[]
   targets: readonly Readonly<{ queue: string; count: number }>[]
@@ -404,6 +414,8 @@ export type Campaign = Readonly<{
   ramp: string
   halt_ratio: number
   halt_min: number
+  limit: number | null
+  expected_count: number | null
   created_at: string
   updated_at: string
   started_at: string | null
@@ -413,6 +425,8 @@ export type Campaign = Readonly<{
   counts: Readonly<Record<CampaignLetterState, number>>
   /** Letters per second that were sent during the last seconds. */
   current_rate_per_second: number
+  /** Describes why the campaign waits for workers; empty if it does not. */
+  waits_for: string
 }>
 export type CampaignsPage = Readonly<{ campaigns: readonly Campaign[]; next_cursor: string | null }>
 export type CampaignLettersPage = Readonly<{

@@ -182,6 +182,10 @@ const catalog = {
     status: 409,
     hint: 'Read the campaign again, then retry. Another request changed it at the same time.',
   },
+  SELECTION_CHANGED: {
+    status: 409,
+    hint: 'Preview the selection again, then repeat the request with the number of letters that you expect.',
+  },
   RETENTION_BUSY: {
     status: 409,
     hint: 'Retention is already running on another server; no action is needed.',

@@ -144,7 +144,7 @@ export type GroupAndAuditTests = [
 
 export type CampaignTests = [
   Expect<SameType<client.CampaignPreview, Answer<'POST', '/api/v1/campaigns/preview'>>>,
-  Expect<ValidRequest<client.CampaignSelection, Body<'POST', '/api/v1/campaigns/preview'>>>,
+  Expect<ValidRequest<client.CampaignPreviewRequest, Body<'POST', '/api/v1/campaigns/preview'>>>,
   Expect<ValidRequest<client.NewCampaign, Body<'POST', '/api/v1/campaigns'>>>,
   Expect<SameType<client.Campaign, Answer<'POST', '/api/v1/campaigns'>>>,
   Expect<SameType<client.CampaignsPage, Answer<'GET', '/api/v1/campaigns'>>>,

@@ -143,7 +143,7 @@ function createItemCalls({ clock, random, batchMsMax, onError, scheduler, runtim
   }
 }
 
-type Reads = Pick<Engine, 'getQueue' | 'listQueues' | 'listItems' | 'stats'>
+type Reads = Pick<Engine, 'getQueue' | 'listQueues' | 'listItems' | 'stats' | 'lastLeaseCallAt'>
 
 function createReads({ storage, batchMsMax, runtimes }: Parts): Reads {
   const read = <T>(reading: Promise<T>): Promise<T> => readWithin(batchMsMax, reading)
@@ -151,6 +151,7 @@ function createReads({ storage, batchMsMax, runtimes }: Parts): Reads {
     getQueue: (name) => read(storage.getQueue(name)),
     listQueues: (query) => read(storage.listQueues(query)),
     listItems: (query) => read(storage.listItems(query)),
+    lastLeaseCallAt: (name) => runtimes.peek(name)?.lastLeaseCallAt ?? null,
     stats: async (name) => {
       const runtime = await runtimes.open(name)
       const partitions = await read(storage.counts({ queue: name }))

@@ -10,6 +10,7 @@
  * Start reading at create-engine.ts; queue-runtime.ts follows a call for one queue.
  */
 import type { ItemId, QueueName } from '../core/ids.ts'
+import type { Instant } from '../core/instant.ts'
 import type { Item, Leased } from '../core/item.ts'
 import type { NewQueue, PolicyChanges, Queue } from '../core/queue.ts'
 import type { RetryRequest } from '../core/transitions.ts'
@@ -87,6 +88,12 @@ export interface Engine {
   clear(queue: QueueName, what: ClearOptions, trace?: Trace): Promise<number>
   listItems(query: ItemsQuery): Promise<readonly Item[]>
   stats(queue: QueueName): Promise<QueueStats>
+
+  /**
+   * When a worker last asked this server for items of the queue; now if one waits. Null: none asked since the
+   * server opened the queue. Other servers on the same store are not asked.
+   */
+  lastLeaseCallAt(queue: QueueName): Instant | null
 
   /**
    * Writes commands that have no function of their own here, in one transaction: everything that other layers

@@ -3,6 +3,7 @@
  * (`write-produces.ts`, `write-settles.ts`), the waiting leases (`lease-waiters.ts`, served by
  * `lease-dispatcher.ts`), and how many items each partition has for them (`available-counts.ts`).
  */
+import type { Instant } from '../core/instant.ts'
 import type { Queue } from '../core/queue.ts'
 import { KnownError } from '../errors.ts'
 import type { Complete, Extend, ItemChange, NewItem, Retry } from '../storage/contract/items.ts'
@@ -35,6 +36,7 @@ export class QueueRuntime {
   /** Undefined until the queue is held for the first time. */
   #hold: QueueHold | undefined
   #arrivals = 0
+  #lastLeaseCallAt: Instant | null = null
   /** Another server announced items since the last refresh. */
   #isStale = false
   #refreshedAt = performance.now()
@@ -73,6 +75,11 @@ export class QueueRuntime {
 
   get hasWaitingLeases(): boolean {
     return this.#waiters.size > 0
+  }
+
+  /** When a worker last asked this server for items; now if one waits. Null: none asked since the start. */
+  get lastLeaseCallAt(): Instant | null {
+    return this.hasWaitingLeases ? this.#parts.clock.now() : this.#lastLeaseCallAt
   }
 
   produce(items: readonly NewItem[], options: ProduceOptions): Promise<ProducedItems> {
@@ -125,6 +132,7 @@ export class QueueRuntime {
         new KnownError('CLIENT_ID_BUSY', `client ${clientId} waits for items of ${this.queue.name} already`),
       )
     }
+    this.#lastLeaseCallAt = this.#parts.clock.now()
     const leased = this.#waiters.add(options, ++this.#arrivals)
     this.#dispatcher.wake()
     if (this.#counts.isEmpty && this.#isRefreshDue()) void this.refresh().catch(this.#parts.onError)

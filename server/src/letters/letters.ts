@@ -163,7 +163,7 @@ export type RetentionDone = Readonly<{ queue: QueueName; archived: number; purge
 
 export interface Campaigns {
   /** The selection as a campaign would freeze it now, without changing anything. */
-  preview(spec: CampaignSpec): Promise<CampaignPreview>
+  preview(spec: CampaignSpec, options?: PreviewOptions): Promise<CampaignPreview>
   /** Requires a name and a reason (`trace.reason`). The campaign starts automatically. */
   create(spec: CampaignSpec, trace: Trace): Promise<Campaign>
   get(id: CampaignId): Promise<Campaign | null>
@@ -205,6 +205,14 @@ export type CampaignSpec = Readonly<{
   /** Halts if at least `haltMin` letters ended and more than this share (0 to 1) failed or are unknown. */
   haltRatio: number
   haltMin: number
+  /** Take only this number of letters, in the order of the selection; null: all of them. */
+  limit: number | null
+  /**
+   * The number of letters that the caller expects, after `limit` is applied; null: any. If the selection has
+   * another number, the campaign is refused; if only the frozen set has another number, it halts before the
+   * first letter.
+   */
+  expectedCount: number | null
 }>
 
 /** Properties that an operator can change while the campaign is active. */
@@ -234,7 +242,11 @@ export type Campaign = Readonly<{
   counts: CampaignCounts
   /** Letters sent per second, measured over the last seconds. */
   rate: number
+  /** Describes why the campaign waits for workers; empty if it does not. */
+  waitsFor: string
 }>
+/** `isCountedExactly`: search until all letters are counted or `signal` aborts, without a time limit. */
+export type PreviewOptions = Readonly<{ isCountedExactly?: boolean; signal?: AbortSignal }>
 export type CampaignPreview = Readonly<{
   /** Exact, unless the selection requires a search: then the number found within the time limit. */
   count: number

@@ -19,14 +19,21 @@ describeDlqServers('a purge', (api) => {
     expect((await api.get(`/messages/${c}`)).body.status).toBe('RETRYING')
   })
 
-  it('older_than includes its own instant and may be in the future', async () => {
+  it('older_than includes its own instant, and an instant in the future needs force', async () => {
     await api.createQueue('orders')
     await api.createLetters('orders', { message: 'a' })
     const older_than = await api.now()
     await api.createLetters('orders', { message: 'b' }, { message: 'c' })
     expect((await api.post('/purge', { older_than })).body.data).toMatchObject({ purged: 2 })
-    expect((await api.post('/purge', { older_than: '2999-01-01' })).body.data).toMatchObject({ purged: 1 })
-    expect((await api.post('/purge', { older_than: '2999-01-01' })).body.data).toMatchObject({ purged: 0 })
+    const refused = await api.post('/purge', { older_than: '2999-01-01' })
+    expect([refused.status, refused.body.error.message]).toEqual([
+      400,
+      expect.stringContaining('older_than is 2999-01-01, which is in the future; it is now'),
+    ])
+    expect(await api.listIds()).toHaveLength(1)
+    const forced = { older_than: '2999-01-01', force: true }
+    expect((await api.post('/purge', forced)).body.data).toMatchObject({ purged: 1 })
+    expect((await api.post('/purge', forced)).body.data).toMatchObject({ purged: 0 })
   })
 
   it('older_than compares the time of death, not the time at which the item was created', async () => {
@@ -134,7 +141,8 @@ describeDlqServers(
     it('a purge by age above the limit discards the oldest letters and answers has_more', async () => {
       await api.createQueue('orders')
       await api.createLetters('orders', ...['a', 'b', 'c', 'd', 'e'].map((message) => ({ message })))
-      const purge = async () => (await api.post('/purge', { older_than: '2999-01-01' })).body.data
+      const purge = async () =>
+        (await api.post('/purge', { older_than: '2999-01-01', force: true })).body.data
       expect(await purge()).toEqual({ purged: 2, matched: 5, dry_run: false, has_more: true })
       const left = (await api.get('?order_dir=asc')).body.data.items
       expect(left.map(({ message }: { message: string }) => message)).toEqual(['c', 'd', 'e'])

@@ -315,7 +315,7 @@ describeLettersServers('a campaign', (api) => {
   })
 
   describe('validation', () => {
-    const filter = { queue: 'q' }
+    const filter = { status: 'PENDING' }
     it.each([
       ['without a name', { ...named, name: undefined, filter }, 'body.name is required'],
       ['with a blank name', { ...named, name: '  ', filter }, 'body.name'],

@@ -158,7 +158,7 @@ describeLettersServers('the list of letters', (api) => {
     const ofClass = await api.get(`/api/v1/letters?letter_class=${body.policy.letter_class}`)
     expect(ofClass.body).toMatchObject({ letters: [{ id }], total: 1 })
     expect(
-      (await api.get(`/api/v1/letters?letter_class=${body.policy.letter_class}&queue=other`)).body.total,
+      (await api.get(`/api/v1/letters?letter_class=${body.policy.letter_class}&queue=${queue}`)).body.total,
     ).toBe(0)
   })
 

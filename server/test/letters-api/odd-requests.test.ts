@@ -147,7 +147,7 @@ describeLettersServers('odd requests about letters', (api) => {
       '{"ids":["a"],"reason":"\\ud800","action":"redrive","name":"n"}',
     ],
     ['an object with an unknown field', '{"ids":["a"],"reason":"x","force":true}'],
-  ])('a body that is %s is refused by every route', async (_name, body) => {
+  ])('a body that is %s is refused by every route that needs it', async (_name, body) => {
     const paths = [
       'letters',
       'letters/redrive',
@@ -156,7 +156,8 @@ describeLettersServers('odd requests about letters', (api) => {
       'campaigns',
       'campaigns/preview',
     ]
-    for (const path of [...paths, `letters/${'0'.repeat(27)}/redrive`, `campaigns/${'0'.repeat(27)}/pause`]) {
+    const withoutBody = [`letters/${'0'.repeat(27)}/redrive`, `campaigns/${'0'.repeat(27)}/pause`]
+    for (const path of body === '' ? paths : [...paths, ...withoutBody]) {
       const response = await fetch(`${api.url}/api/v1/${path}`, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },

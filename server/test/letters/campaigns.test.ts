@@ -349,10 +349,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
 
   it('letters that a campaign discards name the campaign', async () => {
     const { deadQueue, ids } = await begin(12)
-    const campaign = await world.letters.campaigns.create(
-      aSpec(deadQueue, { action: 'discard', canaryCount: 5 }),
-      ann,
-    )
+    const campaign = await world.letters.campaigns.create(aSpec(deadQueue, { action: 'discard' }), ann)
     await world.work()
     expect(await now(campaign)).toMatchObject({ state: 'done', counts: { discarded: 12 } })
     const detail = await world.letters.find(ids[0] ?? '')

@@ -157,6 +157,8 @@ export function aSpec(deadQueue: string, changes: Partial<CampaignSpec> = {}): C
     rampUs: 0,
     haltRatio: 1,
     haltMin: 1,
+    limit: null,
+    expectedCount: null,
     ...changes,
   }
 }

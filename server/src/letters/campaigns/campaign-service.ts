@@ -7,13 +7,20 @@ import type { AuditEntry } from '../../storage/contract/audit.ts'
 import type { CampaignLetter, StoredCampaign } from '../../storage/contract/campaigns.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'
 import { type Action, createAuditCommand } from '../audit.ts'
-import type { Campaign, CampaignChanges, CampaignPreview, CampaignSpec, Campaigns } from '../letters.ts'
+import type {
+  Campaign,
+  CampaignChanges,
+  CampaignPreview,
+  CampaignSpec,
+  Campaigns,
+  PreviewOptions,
+} from '../letters.ts'
 import { type LettersLog, type LettersParts, silent } from '../parts.ts'
 import { createSearch } from '../search.ts'
 import { isDeadQueue } from './dead-queue.ts'
 import { fromDocument, toCampaign, toDocument } from './document.ts'
 import { startPace } from './pace.ts'
-import { previewCampaign } from './preview.ts'
+import { checkExpectedCount, describeIdle, type PreviewParts, previewCampaign } from './preview.ts'
 import { CampaignRunner, putCampaign } from './runner.ts'
 import { checkChanges, checkReason, checkSpec } from './spec.ts'
 import { adjust, afterFreezing, type CampaignFacts, cancel, pause, resume } from './state-machine.ts'
@@ -24,10 +31,14 @@ const triesMax = 20
 /** With more queues than this, a wrong target is only noticed when the letters are skipped. */
 const queuesMax = 10_000
 
+/** Letters in progress whose targets are examined to describe what a campaign waits for. */
+const sentExaminedMax = 10
+
 /** The actions on campaigns, and the runner that executes them. */
 export class CampaignService implements Campaigns {
   readonly #storage: StoreReads
   readonly #engine: Pick<Engine, 'write'>
+  readonly #lastLeaseCallAt: PreviewParts['lastLeaseCallAt']
   readonly #clock: Clock
   readonly #random: () => number
   readonly #log: LettersLog
@@ -39,6 +50,7 @@ export class CampaignService implements Campaigns {
     const { log = silent } = parts
     this.#storage = parts.storage
     this.#engine = parts.engine
+    this.#lastLeaseCallAt = parts.engine.lastLeaseCallAt
     this.#clock = parts.clock
     this.#random = parts.random ?? Math.random
     this.#log = log
@@ -54,15 +66,16 @@ export class CampaignService implements Campaigns {
     return this.#runner.close()
   }
 
-  async preview(spec: CampaignSpec): Promise<CampaignPreview> {
+  async preview(spec: CampaignSpec, options: PreviewOptions = {}): Promise<CampaignPreview> {
     const checked = await this.#resolveIds(checkSpec(spec))
-    return previewCampaign(this.#storage, checked, this.#clock.now())
+    return previewCampaign(this.#previewParts(), checked, options)
   }
 
   async create(given: CampaignSpec, trace: Trace): Promise<Campaign> {
     const reason = checkReason(trace.reason)
     const spec = await this.#resolveIds(checkSpec(given))
     await this.#checkTarget(spec)
+    await checkExpectedCount(this.#storage, spec)
     const now = this.#clock.now()
     const [id = ''] = nextKsuids(this.#lastId, now, 1, this.#random)
     this.#lastId = id
@@ -84,7 +97,11 @@ export class CampaignService implements Campaigns {
 
   async get(id: CampaignId): Promise<Campaign | null> {
     const found = await this.#storage.getCampaign(id)
-    return found === null ? null : toCampaign(found, this.#clock.now())
+    if (found === null) return null
+    const campaign = toCampaign(found, this.#clock.now())
+    if (campaign.waitsFor === '') return campaign
+    const idle = await this.#describeIdleTargets(id)
+    return { ...campaign, waitsFor: [campaign.waitsFor, ...idle].join('; ') }
   }
 
   async list(query: Parameters<Campaigns['list']>[0]): Promise<readonly Campaign[]> {
@@ -137,6 +154,28 @@ export class CampaignService implements Campaigns {
     )
   }
 
+  /** Explains for the targets of some letters in progress why these letters may not be processed. */
+  async #describeIdleTargets(campaignId: CampaignId): Promise<readonly string[]> {
+    const query = { campaignId, states: ['sent'], countMax: sentExaminedMax } as const
+    const sent = await this.#storage.listCampaignLetters(query)
+    const letters = await this.#storage.getLetters(
+      sent.map(({ letterId }) => letterId),
+      'head',
+    )
+    const targets = new Set(letters.flatMap(({ letter }) => letter?.redrives[0]?.target.name ?? []))
+    const idle: string[] = []
+    for (const queue of targets) {
+      const why = await describeIdle(this.#previewParts(), queue)
+      if (why !== undefined) idle.push(why)
+    }
+    return idle
+  }
+
+  #previewParts(): PreviewParts {
+    const storage = this.#storage
+    return { storage, now: this.#clock.now(), lastLeaseCallAt: this.#lastLeaseCallAt }
+  }
+
   async #read(id: CampaignId): Promise<StoredCampaign> {
     const found = await this.#storage.getCampaign(id)
     if (found === null) throw new KnownError('CAMPAIGN_NOT_FOUND', `there is no campaign ${id}`)
@@ -180,7 +219,8 @@ export class CampaignService implements Campaigns {
     if (!('letterIds' in spec.selection)) return spec
     const given = spec.selection.letterIds
     const found = await createSearch(this.#storage).resolveIds(given)
-    const letterIds = [...new Set(given.map((id, index) => found[index] ?? id))]
+    const all = [...new Set(given.map((id, index) => found[index] ?? id))]
+    const letterIds = spec.limit === null ? all : all.slice(0, spec.limit)
     return { ...spec, selection: { letterIds } }
   }
 

@@ -24,6 +24,8 @@ const facts: CampaignFacts = {
     rampUs: 60_000_000,
     haltRatio: 0.2,
     haltMin: 10,
+    limit: null,
+    expectedCount: null,
   },
   state: 'running',
   stateReason: '',
@@ -51,7 +53,7 @@ describe('the document of a campaign', () => {
 
   it('a document is stored with its format version and decodes to the same facts', () => {
     const document = parse(JSON.stringify(toDocument(facts)))
-    expect(document.formatVersion).toBe(1)
+    expect(document.formatVersion).toBe(2)
     expect(decode(document)).toEqual(facts)
   })
 
@@ -62,10 +64,10 @@ describe('the document of a campaign', () => {
   })
 
   it('a document of a newer format version is refused with both versions', () => {
-    expect(() => decode({ ...parse(withoutVersion), formatVersion: 2 })).toThrow(
+    expect(() => decode({ ...parse(withoutVersion), formatVersion: 3 })).toThrow(
       expect.objectContaining({
         code: 'SCHEMA_NEWER',
-        message: 'the document of campaign c1 has format version 2; this program knows versions up to 1',
+        message: 'the document of campaign c1 has format version 3; this program knows versions up to 2',
       }),
     )
   })

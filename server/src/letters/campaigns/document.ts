@@ -1,6 +1,7 @@
 /**
  * The document of a campaign: how its facts are stored as JSON. `formatVersion` is the version of the layout.
- * Documents stored before the field existed have none and the layout of version 1.
+ * Documents stored before the field existed have none and the layout of version 1. Version 2 added `limit`
+ * and `expectedCount`, which a document of version 1 does not have.
  *
  * To change the layout, increase `formatVersion` and give `fromDocument` a branch for the older version. A
  * server that knows only older versions refuses a newer document, so it can neither misread a campaign nor
@@ -8,13 +9,13 @@
  */
 import type { LetterId } from '../../core/ids.ts'
 import { KnownError } from '../../errors.ts'
-import type { CampaignDocument, StoredCampaign } from '../../storage/contract/campaigns.ts'
+import type { CampaignCounts, CampaignDocument, StoredCampaign } from '../../storage/contract/campaigns.ts'
 import type { LetterCursor, LetterFilter } from '../../storage/contract/letters.ts'
 import type { Campaign, CampaignSpec, CampaignState } from '../letters.ts'
 import { startPace } from './pace.ts'
 import { type CampaignFacts, measureRate } from './state-machine.ts'
 
-const formatVersion = 1
+const formatVersion = 2
 
 type StoredFacts = Omit<CampaignFacts, 'spec'> & Readonly<{ formatVersion: number; spec: StoredSpec }>
 type StoredSpec = Omit<CampaignSpec, 'selection'> & Readonly<{ selection: StoredSelection }>
@@ -52,7 +53,20 @@ export function decodeSpec(spec: unknown): CampaignSpec {
 export function toCampaign(stored: StoredCampaign, now: number): Campaign {
   const facts = fromDocument(stored)
   const { frozenUntil, placeDone, pace, overlooked, recent, ...shown } = facts
-  return { id: stored.id, ...shown, counts: stored.counts, rate: measureRate(facts, now) }
+  const { counts } = stored
+  return {
+    id: stored.id,
+    ...shown,
+    counts,
+    rate: measureRate(facts, now),
+    waitsFor: describeWait(facts, counts),
+  }
+}
+
+/** An active campaign waits for workers in its canary phase, and after its last letter was sent. */
+function describeWait({ state, endedAt }: CampaignFacts, { sent, pending }: CampaignCounts): string {
+  const isWaiting = sent > 0 && endedAt === null && (state === 'canary' || pending === 0)
+  return isWaiting ? `workers have to process ${sent} letters that were sent` : ''
 }
 
 function encodeSpec(spec: CampaignSpec): StoredSpec {
@@ -101,6 +115,8 @@ function readSpec(spec: JsonObject): CampaignSpec {
     rampUs: spec.number('rampUs'),
     haltRatio: spec.number('haltRatio'),
     haltMin: spec.number('haltMin'),
+    limit: spec.numberOrNull('limit'),
+    expectedCount: spec.numberOrNull('expectedCount'),
   }
 }
 

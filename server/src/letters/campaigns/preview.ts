@@ -4,9 +4,10 @@ import { type Instant, usPerSecond } from '../../core/instant.ts'
 import { type Item, listedState } from '../../core/item.ts'
 import { findDiscardRefusal, findRedriveRefusal, type LetterRefusal } from '../../core/letter-decisions.ts'
 import type { Queue } from '../../core/queue.ts'
+import { KnownError } from '../../errors.ts'
 import type { LetterCount, LetterFilter, ListedLetter } from '../../storage/contract/letters.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'
-import type { CampaignPreview, CampaignSpec } from '../letters.ts'
+import type { CampaignPreview, CampaignSpec, PreviewOptions } from '../letters.ts'
 import { areCountsExact, countedPart, isCounted } from '../search.ts'
 import { isDeadQueue } from './dead-queue.ts'
 import { completeFilter } from './spec.ts'
@@ -21,35 +22,86 @@ const queuesMax = 10_000
 const stillArrivingUs = 10 * 60 * usPerSecond
 const groupsLookedAt = 20
 
+/** A target queue without a lease call within this time has no workers, as far as this server can see. */
+const leasedLatelyUs = 5 * 60 * usPerSecond
+/** How long the creation of a campaign may count its letters. The frozen set is compared in any case. */
+const expectedSearchMs = 10_000
+
 type Found = Omit<CampaignPreview, 'warnings'> &
-  Readonly<{ queues: ReadonlySet<string>; groupIds: ReadonlySet<number> }>
+  Readonly<{
+    queues: ReadonlySet<string>
+    groupIds: ReadonlySet<number>
+    /** The numbers of letters that are sent, by the queue that they came from. */
+    origins: ReadonlyMap<string, number>
+  }>
+
+export type PreviewParts = Readonly<{
+  storage: StoreReads
+  now: Instant
+  /** Undefined: this program does not lease items. */
+  lastLeaseCallAt: ((queue: QueueName) => Instant | null) | undefined
+}>
 
 export async function previewCampaign(
-  storage: StoreReads,
+  parts: PreviewParts,
   spec: CampaignSpec,
-  now: Instant,
+  { isCountedExactly = false, signal }: PreviewOptions = {},
   elapsedMs: () => number = () => performance.now(),
 ): Promise<CampaignPreview> {
   const { selection } = spec
+  const { storage, now } = parts
   const queues = new Map(
     (await storage.listQueues({ countMax: queuesMax })).map((queue) => [queue.name, queue]),
   )
   const warnings: string[] = []
+  const msMax = isCountedExactly ? Number.POSITIVE_INFINITY : searchMs
+  const search = { msMax, elapsedMs, ...(signal !== undefined && { signal }) }
   const found =
     'letterIds' in selection
       ? await examineNamed(storage, spec, selection.letterIds, queues, warnings)
-      : await examineFilter(storage, spec, completeFilter(spec, selection.filter), elapsedMs)
+      : await examineFilter(storage, spec, completeFilter(spec, selection.filter), search)
   if (!('letterIds' in selection)) {
     const { filter } = selection
     if (filter.states === undefined) warnings.push(...(await warnAboutLeftOut(storage, spec, filter)))
     else warnings.push(...warnAboutSkipped(spec, found))
     warnings.push(...(await warnAboutExhausted(storage, spec, filter, queues)))
   }
-  if (spec.action === 'redrive') warnings.push(...(await warnAboutTargets(storage, found, queues)))
+  if (spec.action === 'redrive') {
+    warnings.push(...warnAboutOrigins(spec, found), ...(await warnAboutTargets(parts, found, queues)))
+  }
   warnings.push(...warnAboutClass(spec, found, queues), ...(await warnAboutArrivals(storage, found, now)))
   if (found.count === 0) warnings.unshift('no letter matches: the campaign would end immediately')
-  const { queues: _, groupIds: __, ...shown } = found
+  if (!found.isExact) warnings.unshift(describeInexact(found))
+  const { queues: _, groupIds: __, origins: ___, ...shown } = found
   return { ...shown, warnings }
+}
+
+function describeInexact({ count, examinedCount }: Found): string {
+  return (
+    `the count is not exact: at least ${count} letters match. The search stopped after ${examinedCount} letters; set ` +
+    'count_exactly to count all of them'
+  )
+}
+
+/** Rejects with SELECTION_CHANGED if the selection has not the number of letters that the caller expects. */
+export async function checkExpectedCount(storage: StoreReads, spec: CampaignSpec): Promise<void> {
+  const { expectedCount, selection } = spec
+  if (expectedCount === null) return
+  const search = { msMax: expectedSearchMs, elapsedMs: () => performance.now() }
+  const { count, isExact } =
+    'letterIds' in selection
+      ? { count: selection.letterIds.length, isExact: true }
+      : await examineFilter(storage, spec, completeFilter(spec, selection.filter), search)
+  if (count === expectedCount || (!isExact && count < expectedCount)) return
+  throw selectionChanged(count, expectedCount, isExact)
+}
+
+export function selectionChanged(count: number, expectedCount: number, isExact = true): KnownError {
+  const selected = `${isExact ? '' : 'at least '}${count}`
+  return new KnownError(
+    'SELECTION_CHANGED',
+    `the selection has ${selected} letters; expected_count is ${expectedCount}`,
+  )
 }
 
 async function examineNamed(
@@ -98,35 +150,55 @@ function findRefusal(spec: CampaignSpec, letter: Item, queue: Queue | undefined)
   return findRedriveRefusal(letter, rules, queue.redrive)
 }
 
+type SearchLimits = Readonly<{ msMax: number; elapsedMs: () => number; signal?: AbortSignal }>
+
 async function examineFilter(
   storage: StoreReads,
   spec: CampaignSpec,
   filter: LetterFilter,
-  elapsedMs: () => number,
+  search: SearchLimits,
+): Promise<Found> {
+  if (!isCounted(filter) || !(await areCountsExact(storage, filter))) {
+    return searchLetters(storage, spec, filter, search)
+  }
+  const rows = await storage.countLetters({ filter, by: ['queue', 'state', 'origin', 'group'] })
+  const counted = sumCounts(spec, rows)
+  const { limit } = spec
+  if (limit !== null && counted.count > limit) {
+    // The counts know the number, but not which letters are the first.
+    return { ...(await searchLetters(storage, spec, filter, search)), count: limit, isExact: true }
+  }
+  const seen = new ExaminedLetters(spec)
+  const page = await storage.listLetters({
+    filter,
+    order: 'diedAt',
+    isDescending: false,
+    countMax: sampleMax,
+    examinedMax,
+    bytes: 'head',
+  })
+  seen.add(page.letters)
+  return { ...seen.found(), ...counted, isExact: true, examinedCount: page.examinedCount }
+}
+
+async function searchLetters(
+  storage: StoreReads,
+  spec: CampaignSpec,
+  filter: LetterFilter,
+  { msMax, elapsedMs, signal }: SearchLimits,
 ): Promise<Found> {
   const seen = new ExaminedLetters(spec)
-  if (isCounted(filter) && (await areCountsExact(storage, filter))) {
-    const page = await storage.listLetters({
-      filter,
-      order: 'diedAt',
-      isDescending: false,
-      countMax: sampleMax,
-      examinedMax,
-      bytes: 'head',
-    })
-    seen.add(page.letters)
-    const rows = await storage.countLetters({ filter, by: ['queue', 'state', 'origin', 'group'] })
-    return { ...seen.found(), ...sumCounts(spec, rows), isExact: true, examinedCount: page.examinedCount }
-  }
-  const deadline = elapsedMs() + searchMs
+  const countMax = spec.limit ?? Number.POSITIVE_INFINITY
+  const deadline = elapsedMs() + msMax
   let examinedCount = 0
   let isFirst = true
   for (let after: { value: number; id: string } | undefined; ; ) {
+    signal?.throwIfAborted()
     const page = await storage.listLetters({
       filter,
       order: 'diedAt',
       isDescending: false,
-      countMax: isFirst ? sampleMax : stepMax,
+      countMax: Math.min(isFirst ? sampleMax : stepMax, countMax - seen.count),
       examinedMax,
       // The sample shows the beginning of each payload; letters that are only counted need no bytes.
       bytes: isFirst ? 'head' : 'none',
@@ -135,7 +207,7 @@ async function examineFilter(
     seen.add(page.letters)
     examinedCount += page.examinedCount
     isFirst = seen.isSampleFull ? false : isFirst
-    if (page.next === null) return { ...seen.found(), isExact: true, examinedCount }
+    if (page.next === null || seen.count >= countMax) return { ...seen.found(), isExact: true, examinedCount }
     if (elapsedMs() >= deadline) return { ...seen.found(), isExact: false, examinedCount }
     after = page.next
   }
@@ -148,11 +220,16 @@ class ExaminedLetters {
   #count = 0
   readonly #states = new Map<string, number>()
   readonly #targets = new Map<string, number>()
+  readonly #origins = new Map<string, number>()
   readonly #queues = new Set<string>()
   readonly #groupIds = new Set<number>()
 
   constructor(spec: CampaignSpec) {
     this.#spec = spec
+  }
+
+  get count(): number {
+    return this.#count
   }
 
   get isSampleFull(): boolean {
@@ -166,6 +243,7 @@ class ExaminedLetters {
       add(this.#states, listedState(letter), 1)
       if (isSent(this.#spec, letter.state)) {
         add(this.#targets, this.#spec.target ?? letter.origin?.name ?? '', 1)
+        add(this.#origins, letter.origin?.name ?? '', 1)
       }
       this.#queues.add(letter.queue)
       if (letter.groupId !== null) this.#groupIds.add(letter.groupId)
@@ -178,6 +256,7 @@ class ExaminedLetters {
       sample: this.#sample,
       targets: sortTargets(this.#spec, this.#targets),
       byState: Object.fromEntries(this.#states),
+      origins: this.#origins,
       queues: this.#queues,
       groupIds: this.#groupIds,
     }
@@ -187,19 +266,23 @@ class ExaminedLetters {
 function sumCounts(
   spec: CampaignSpec,
   rows: readonly LetterCount[],
-): Pick<Found, 'count' | 'byState' | 'targets' | 'queues' | 'groupIds'> {
+): Pick<Found, 'count' | 'byState' | 'targets' | 'origins' | 'queues' | 'groupIds'> {
   const states = new Map<string, number>()
+  const origins = new Map<string, number>()
   const targets = new Map<string, number>()
   let count = 0
   for (const row of rows) {
     count += row.count
     add(states, row.state ?? '', row.count)
-    if (isSent(spec, row.state ?? '')) add(targets, spec.target ?? row.origin ?? '', row.count)
+    if (!isSent(spec, row.state ?? '')) continue
+    add(targets, spec.target ?? row.origin ?? '', row.count)
+    add(origins, row.origin ?? '', row.count)
   }
   return {
     count,
     byState: Object.fromEntries(states),
     targets: sortTargets(spec, targets),
+    origins,
     queues: new Set(rows.flatMap(({ queue }) => queue ?? [])),
     groupIds: new Set(rows.flatMap(({ group }) => group ?? [])),
   }
@@ -210,11 +293,24 @@ function sortTargets(spec: CampaignSpec, targets: ReadonlyMap<string, number>): 
   return [...targets].map(([queue, count]) => ({ queue, count })).sort((a, b) => b.count - a.count)
 }
 
+/** Warns about letters that are sent to a queue that they did not come from. */
+function warnAboutOrigins({ target }: CampaignSpec, { origins }: Found): readonly string[] {
+  if (target === null) return []
+  const others = [...origins].filter(([origin]) => origin !== target).sort((a, b) => b[1] - a[1])
+  if (others.length === 0) return []
+  const count = others.reduce((sum, [, each]) => sum + each, 0)
+  const names = others.slice(0, namesShown).map(([origin, each]) => `${origin} (${each})`)
+  const more = others.length > namesShown ? ` and ${others.length - namesShown} more` : ''
+  return [`${count} letters do not come from the target ${target}, but from ${names.join(', ')}${more}`]
+}
+const namesShown = 5
+
 async function warnAboutTargets(
-  storage: StoreReads,
+  parts: PreviewParts,
   { targets }: Found,
   queues: ReadonlyMap<string, Queue>,
 ): Promise<readonly string[]> {
+  const { storage } = parts
   const warnings: string[] = []
   for (const { queue: name, count } of targets) {
     const queue = queues.get(name)
@@ -226,16 +322,31 @@ async function warnAboutTargets(
       warnings.push(`queue ${name} is a dead queue: its ${count} letters will be skipped`)
       continue
     }
-    if (queue.isPaused)
+    if (queue.isPaused) {
       warnings.push(`queue ${name} is paused: letters that are sent there wait until it is resumed`)
-    const partitions = await storage.counts({ queue: name })
-    const waiting = partitions.reduce((sum, each) => sum + each.waiting, 0)
-    const isIdle = partitions.every(({ leased }) => leased === 0)
-    if (!queue.isPaused && isIdle && waiting > 0) {
-      warnings.push(`queue ${name} has no active workers, and ${waiting} items are already waiting in it`)
+      continue
     }
+    const idle = await describeIdle(parts, name)
+    if (idle !== undefined) warnings.push(idle)
   }
   return warnings
+}
+
+/** Why letters that are sent to the queue may wait: nobody leases from it. Undefined: somebody does. */
+export async function describeIdle(
+  { storage, now, lastLeaseCallAt }: PreviewParts,
+  queue: QueueName,
+): Promise<string | undefined> {
+  const partitions = await storage.counts({ queue })
+  if (partitions.some(({ leased }) => leased > 0)) return undefined
+  const waiting = partitions.reduce((sum, each) => sum + each.waiting, 0)
+  const last = lastLeaseCallAt?.(queue) ?? null
+  if (last !== null && now - last < leasedLatelyUs) return undefined
+  if (lastLeaseCallAt === undefined && waiting === 0) return undefined
+  const since =
+    last === null ? 'since it started' : `for ${Math.floor((now - last) / (60 * usPerSecond))} min`
+  const already = waiting === 0 ? '' : `, and ${waiting} items are already waiting in it`
+  return `queue ${queue} has no active workers: none asked this server for items ${since}${already}`
 }
 
 function warnAboutClass(

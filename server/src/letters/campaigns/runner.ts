@@ -118,10 +118,10 @@ export class CampaignRunner {
     audit: readonly WriteAudit[] = [],
   ): Promise<void> {
     const { state, stateReason } = facts
-    const halt = createAuditCommand(
+    const stop = createAuditCommand(
       this.#clock,
       { ...policyTrace, reason: stateReason },
-      'campaign.halt',
+      state === 'halted' ? 'campaign.halt' : 'campaign.pause',
       [stored.id],
       {
         name: facts.spec.name,
@@ -131,8 +131,8 @@ export class CampaignRunner {
     await this.#engine.write([
       { op: 'fence', lock },
       putCampaign(stored, facts),
-      ...(state === 'halted' ? [halt] : []),
       ...audit,
+      ...(state === 'halted' || state === 'paused' ? [stop] : []),
     ] as const)
     const fields = { campaign: stored.id, name: facts.spec.name, state, counts: stored.counts }
     if (state === 'halted') this.#log.warn(fields, `campaign halted: ${stateReason}`)
@@ -140,10 +140,12 @@ export class CampaignRunner {
   }
 
   async #freeze(stored: StoredCampaign, facts: CampaignFacts, lock: HeldLock): Promise<void> {
-    const { selection, ratePerSecond } = facts.spec
+    const { selection, ratePerSecond, limit } = facts.spec
     const startedAt = performance.now()
     // Letters that are named by id are frozen when the campaign is created.
     if ('letterIds' in selection) throw new Error(`campaign ${stored.id} names its letters, and has none`)
+    const missing = (limit ?? Number.POSITIVE_INFINITY) - countAll(stored.counts)
+    if (missing <= 0) return this.#endFreezing(stored, facts, lock)
     const [, { added, examinedCount, next }] = await this.#engine.write([
       { op: 'fence', lock },
       {
@@ -151,7 +153,7 @@ export class CampaignRunner {
         campaignId: stored.id,
         filter: completeFilter(facts.spec, selection.filter, facts.createdAt),
         ...(facts.frozenUntil !== null && { after: facts.frozenUntil }),
-        countMax: this.#steps.frozenMax,
+        countMax: Math.min(this.#steps.frozenMax, missing),
         examinedMax: examinedPerStep,
       },
     ] as const)
@@ -159,17 +161,18 @@ export class CampaignRunner {
       { campaign: stored.id, added, examined_count: examinedCount },
       'campaign freezes its letters',
     )
-    const now = this.#clock.now()
-    if (next !== null) {
-      await this.#engine.write([
-        { op: 'fence', lock },
-        putCampaign(stored, { ...facts, frozenUntil: next, updatedAt: now }),
-      ])
-      if (ratePerSecond > 0) this.#throttle.pause(stored.id, performance.now() - startedAt)
-      return
-    }
+    if (next === null || added === missing) return this.#endFreezing(stored, facts, lock)
+    await this.#engine.write([
+      { op: 'fence', lock },
+      putCampaign(stored, { ...facts, frozenUntil: next, updatedAt: this.#clock.now() }),
+    ])
+    if (ratePerSecond > 0) this.#throttle.pause(stored.id, performance.now() - startedAt)
+  }
+
+  async #endFreezing(stored: StoredCampaign, facts: CampaignFacts, lock: HeldLock): Promise<void> {
     const frozen = await this.#storage.getCampaign(stored.id)
     if (frozen === null) return
+    const now = this.#clock.now()
     const size = countAll(frozen.counts)
     const trace = { actor: facts.actor, reason: facts.reason, requestId: '' }
     const audit = createAuditCommand(this.#clock, trace, 'campaign.freeze', [stored.id], { letters: size })

@@ -14,6 +14,8 @@ const spec: CampaignSpec = {
   rampUs: 0,
   haltRatio: 0.1,
   haltMin: 10,
+  limit: null,
+  expectedCount: null,
 }
 
 describe('the spec of a campaign', () => {
@@ -21,8 +23,8 @@ describe('the spec of a campaign', () => {
     expect(checkSpec(spec)).toEqual({ ...spec, name: 'after the fix' })
   })
 
-  it('a discard campaign has no canary and no target', () => {
-    expect(checkSpec({ ...spec, action: 'discard' })).toMatchObject({ canaryCount: 0, target: null })
+  it('a discard campaign has no target', () => {
+    expect(checkSpec({ ...spec, action: 'discard' })).toMatchObject({ target: null })
   })
 
   it.each<[string, Partial<CampaignSpec>]>([

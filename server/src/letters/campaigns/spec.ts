@@ -15,11 +15,13 @@ export const campaignBounds = {
   /** 7 days. */
   rampUsMax: 7 * 24 * 3_600 * 1_000_000,
   haltMinMax: 1_000_000,
+  /** The upper bound of `limit` and `expectedCount`. */
+  countMax: 1_000_000_000,
 } as const
 
 /** Returns the spec as it will be stored, or rejects with BAD_REQUEST. */
 export function checkSpec(spec: CampaignSpec): CampaignSpec {
-  const { canaryMax, nameMax } = campaignBounds
+  const { canaryMax, nameMax, countMax } = campaignBounds
   const name = spec.name.trim()
   if (name === '') throw refused('a campaign needs a name')
   if (name.length > nameMax) throw refused(`the name has ${name.length} characters; the limit is ${nameMax}`)
@@ -27,13 +29,14 @@ export function checkSpec(spec: CampaignSpec): CampaignSpec {
     throw refused(`action is ${JSON.stringify(spec.action)}; it must be "redrive" or "discard"`)
   checkTexts(spec, 'the campaign')
   checkInteger('canaryCount', spec.canaryCount, 0, canaryMax)
+  if (spec.limit !== null) checkInteger('limit', spec.limit, 1, countMax)
+  if (spec.expectedCount !== null) checkInteger('expectedCount', spec.expectedCount, 0, countMax)
   checkChanges(spec)
   checkRamp(spec)
   if ('letterIds' in spec.selection) checkIds(spec.selection.letterIds)
-  // A discard has no outcome to wait for and no target.
-  const canaryCount = spec.action === 'discard' ? 0 : spec.canaryCount
+  // A discard has no target.
   const target = spec.action === 'discard' ? null : spec.target
-  return { ...spec, name, canaryCount, target }
+  return { ...spec, name, target }
 }
 
 export function checkChanges({ ratePerSecond, rampUs, haltRatio, haltMin }: CampaignChanges): void {

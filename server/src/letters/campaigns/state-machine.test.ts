@@ -30,6 +30,8 @@ const aSpec = (changes: Partial<CampaignSpec> = {}): CampaignSpec => ({
   rampUs: 0,
   haltRatio: 0.2,
   haltMin: 10,
+  limit: null,
+  expectedCount: null,
   ...changes,
 })
 const facts = (changes: Partial<CampaignFacts> = {}, spec: Partial<CampaignSpec> = {}): CampaignFacts => ({
@@ -200,10 +202,15 @@ describe('the letters that go first', () => {
 
 describe('a person', () => {
   it('a resume after a pause skips the rest of the canary', () => {
-    const paused = pause(facts({ state: 'canary' }, { canaryCount: 5 }), 'lunch', noon + 1)
+    const paused = pause(facts({ state: 'canary', placeDone: 2 }, { canaryCount: 5 }), 'lunch', noon + 1)
     expect(paused).toMatchObject({ state: 'paused', stateReason: 'lunch' })
     expect(nextStep(paused, counts({ pending: 9 }), noon)).toEqual({ kind: 'wait' })
     expect(resume(paused, counts(), noon + 2)).toMatchObject({ state: 'running', stateReason: '' })
+  })
+
+  it('a resume before the first letter was sent starts with the canary', () => {
+    const paused = pause(facts({ state: 'canary', placeDone: null }, { canaryCount: 5 }), '', noon + 1)
+    expect(resume(paused, counts(), noon + 2)).toMatchObject({ state: 'canary' })
   })
 
   it('a resume continues freezing where it stopped', () => {
@@ -240,13 +247,25 @@ describe('a person', () => {
 })
 
 describe('a frozen set', () => {
-  it('a frozen set starts with the canary, unless there is none or the campaign discards', () => {
+  it('a frozen set starts with the canary, unless there is none', () => {
     const freezing = facts({ state: 'freezing', size: null, startedAt: null })
     const started = (spec: Partial<CampaignSpec>) =>
       afterFreezing({ ...freezing, spec: aSpec(spec) }, 7, noon + 5)
     expect(started({ canaryCount: 3 })).toMatchObject({ state: 'canary', size: 7, startedAt: noon + 5 })
     expect(started({})).toMatchObject({ state: 'running' })
-    expect(started({ canaryCount: 3, action: 'discard' })).toMatchObject({ state: 'running' })
+    expect(started({ canaryCount: 3, action: 'discard' })).toMatchObject({ state: 'canary' })
+  })
+
+  it('a frozen set of another size than expected halts the campaign before its first letter', () => {
+    const freezing = facts({ state: 'freezing', size: null, startedAt: null }, { expectedCount: 8 })
+    const halted = afterFreezing(freezing, 7, noon + 5)
+    expect(halted).toMatchObject({
+      state: 'halted',
+      size: 7,
+      stateReason: 'the frozen set has 7 letters; expected_count is 8',
+    })
+    expect(nextStep(halted, counts({ pending: 7 }), noon + 6)).toEqual({ kind: 'wait' })
+    expect(afterFreezing(freezing, 8, noon + 5)).toMatchObject({ state: 'running', stateReason: '' })
   })
 })
 

@@ -80,7 +80,7 @@ export function nextStep(
 function canaryStep(facts: CampaignFacts, counts: CampaignCounts, now: Instant, sentMax: number): Step {
   const { canaryCount, haltRatio } = facts.spec
   const { bad } = countOutcomes(counts)
-  const started = countStarted(counts)
+  const started = countStarted(counts) + counts.discarded
   const size = Math.min(canaryCount, started + counts.pending)
   // Halt as soon as the canary cannot succeed any more: the other letters need not fail, too.
   if (bad > 0 && bad > haltRatio * size) {
@@ -89,8 +89,17 @@ function canaryStep(facts: CampaignFacts, counts: CampaignCounts, now: Instant, 
   if (started < canaryCount && counts.pending > 0)
     return sendStep(facts, Math.min(canaryCount - started, sentMax), now)
   if (counts.sent > 0) return wait
+  // A discard has no outcome to wait for: a person checks the letters that were discarded.
+  if (facts.spec.action === 'discard' && counts.pending > 0) return pauseAfterCanary(facts, counts, now)
   const running: CampaignFacts = { ...facts, state: 'running', pace: startPace(now), updatedAt: now }
   return { kind: 'update', facts: running }
+}
+
+function pauseAfterCanary(facts: CampaignFacts, counts: CampaignCounts, now: Instant): Step {
+  const stateReason =
+    `the canary is done: ${counts.discarded} letters were discarded. Check them, then resume to discard the ` +
+    `other ${counts.pending}, or cancel and restore the letters`
+  return { kind: 'update', facts: { ...facts, state: 'paused', stateReason, updatedAt: now } }
 }
 
 function runningStep(facts: CampaignFacts, counts: CampaignCounts, now: Instant, sentMax: number): Step {
@@ -145,11 +154,17 @@ export function afterSending(
   }
 }
 
-/** The document after the whole set is frozen. */
+/** The document after the whole set is frozen. It halts if the set has not the number of letters expected. */
 export function afterFreezing(facts: CampaignFacts, size: number, now: Instant): CampaignFacts {
-  const hasCanary = facts.spec.action === 'redrive' && facts.spec.canaryCount > 0
-  const state = hasCanary ? 'canary' : 'running'
-  return { ...facts, state, size, frozenUntil: null, startedAt: now, pace: startPace(now), updatedAt: now }
+  const { expectedCount } = facts.spec
+  const frozen = { ...facts, size, frozenUntil: null, startedAt: now, pace: startPace(now), updatedAt: now }
+  if (expectedCount === null || expectedCount === size) return { ...frozen, state: stateAtStart(facts) }
+  const stateReason = `the frozen set has ${size} letters; expected_count is ${expectedCount}`
+  return { ...frozen, state: 'halted', stateReason }
+}
+
+function stateAtStart({ spec }: CampaignFacts): CampaignState {
+  return spec.canaryCount > 0 ? 'canary' : 'running'
 }
 
 /**
@@ -182,8 +197,8 @@ export function resume(facts: CampaignFacts, counts: CampaignCounts, now: Instan
   if (isActive(facts.state)) return facts
   if (facts.state !== 'paused' && facts.state !== 'halted') throw stateError(facts, 'resumed')
   // A person who resumes has checked the canary, so continue in full. Continue freezing if the set is
-  // incomplete.
-  const state = facts.size === null ? 'freezing' : 'running'
+  // incomplete, and start with the canary if nothing was sent yet.
+  const state = facts.size === null ? 'freezing' : facts.placeDone === null ? stateAtStart(facts) : 'running'
   const overlooked = countOutcomes(counts)
   return { ...facts, state, stateReason: '', pace: startPace(now), overlooked, updatedAt: now }
 }

@@ -5,6 +5,7 @@ import type { Letters } from '../../../letters/letters.ts'
 import type { LetterCursor, LetterFilter } from '../../../storage/contract/letters.ts'
 import { route } from '../../http/route.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
+import { formatInstant } from '../../http/wire/wire-time.ts'
 import { dlqManagement, prefix } from '../dialects.ts'
 import { checkCount, parseLetterIds } from '../letter-ids.ts'
 import { readNumberedPage } from '../numbered-pages.ts'
@@ -39,6 +40,11 @@ const Body = Type.Object(
     dry_run: Type.Optional(
       Type.Union([Type.Boolean(), Type.Null()], {
         description: 'Only counts the letters that match, and discards none. Default false.',
+      }),
+    ),
+    force: Type.Optional(
+      Type.Union([Type.Boolean(), Type.Null()], {
+        description: 'Allows an older_than in the future, which selects all open letters. Default false.',
       }),
     ),
   },
@@ -80,6 +86,7 @@ export const purgeRoute = route({
     const startedMs = performance.now()
     const { older_than, reason } = request.body
     const selection = readSelection(request.body, context.dlqLimits.purgeMax)
+    if ('until' in selection) checkNotInFuture(selection.until, request.body, context.clock.now())
     const letters = context.letters()
     const found =
       'ids' in selection
@@ -140,6 +147,13 @@ function readReason({ reason, match }: Static<typeof Body>): Pick<OlderSelection
   // An empty variable in a script must not purge all letters.
   if (text === '') throw bodyFault('reason', 'is empty; omit it to purge letters with any reason')
   return match === 'code' ? { slug: text } : { text }
+}
+
+/** A year that is mistyped, or a unit that is mixed up, must not purge all letters. */
+function checkNotInFuture(until: Instant, { older_than, force }: Static<typeof Body>, now: Instant): void {
+  if (until <= now || force === true) return
+  const message = `is ${older_than}, which is in the future; it is now ${formatInstant(now)}. Set force to purge all letters`
+  throw bodyFault('older_than', message)
 }
 
 function bodyFault(field: string, message: string): InvalidRequest {

@@ -194,6 +194,8 @@ async function retryAll(
       rampUs: 0,
       haltRatio: 1,
       haltMin: 1,
+      limit: null,
+      expectedCount: null,
     },
     trace,
   )

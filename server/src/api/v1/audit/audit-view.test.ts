@@ -63,6 +63,8 @@ describe('the details of an audit row', () => {
       rampUs: 60_000_000,
       haltRatio: 0.2,
       haltMin: 10,
+      limit: null,
+      expectedCount: null,
     }
     const kept = JSON.parse(JSON.stringify(toDocument({ spec } as CampaignFacts).spec)) as unknown
     expect(viewDetails({ action: 'campaign.create', details: { spec: kept, letters: 0 } })).toEqual({

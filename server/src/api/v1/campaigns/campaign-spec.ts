@@ -10,7 +10,7 @@ import { FilterSpec } from '../filter/filter-fields.ts'
 import { readFilter } from '../filter/read-filter.ts'
 import { duration, parseDurationField } from '../values/duration.ts'
 import { Reason, RequiredReason } from '../values/reason.ts'
-import { LetterId, queueName } from '../values/schemas.ts'
+import { ExpectedCount, LetterId, queueName } from '../values/schemas.ts'
 
 const haltRatioDefault = 0.2
 const haltMinDefault = 10
@@ -36,9 +36,29 @@ const selectionFields = {
   include_dead: Type.Optional(
     Type.Boolean({ description: 'Also redrives DEAD letters. Default false: they are skipped.' }),
   ),
+  limit: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: campaignBounds.countMax,
+      description:
+        'Takes only the first letters: those that died first, or the first ids. Default: all of them.',
+    }),
+  ),
 }
 
-export const PreviewSpec = Type.Object(selectionFields, { additionalProperties: false })
+export const PreviewSpec = Type.Object(
+  {
+    ...selectionFields,
+    count_exactly: Type.Optional(
+      Type.Boolean({
+        description:
+          'Counts all letters, however long it takes. Default false: a search stops after a second, and is_exact ' +
+          'tells whether it was finished.',
+      }),
+    ),
+  },
+  { additionalProperties: false },
+)
 
 /** Fields that can change while a campaign runs. */
 const paceFields = {
@@ -87,15 +107,18 @@ export const NewCampaignSpec = Type.Object(
       Type.Integer({
         minimum: 0,
         maximum: campaignBounds.canaryMax,
-        description: 'Sends this number of letters first, and the others only if these succeed. Default 0.',
+        description:
+          'Sends this number of letters first, and the others only if these succeed. A discard campaign pauses ' +
+          'after this number of letters until it is resumed. Default 0.',
       }),
     ),
+    expected_count: ExpectedCount,
     ...paceFields,
   },
   { additionalProperties: false },
 )
 
-type Given = Static<typeof PreviewSpec> &
+type Given = Omit<Static<typeof PreviewSpec>, 'count_exactly'> &
   Partial<Omit<Static<typeof NewCampaignSpec>, keyof Static<typeof PreviewSpec>>>
 
 export async function readCampaignSpec(given: Given, context: ApiContext): Promise<CampaignSpec> {
@@ -114,6 +137,8 @@ export async function readCampaignSpec(given: Given, context: ApiContext): Promi
     rampUs: given.ramp === undefined ? 0 : parseRamp(given.ramp),
     haltRatio: given.halt_ratio ?? haltRatioDefault,
     haltMin: given.halt_min ?? haltMinDefault,
+    limit: given.limit ?? null,
+    expectedCount: given.expected_count ?? null,
   }
 }
 

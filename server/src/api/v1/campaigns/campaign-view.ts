@@ -51,6 +51,12 @@ export const CampaignView = Type.Object({
   ramp: durationView('The time in which the rate grows to its limit.'),
   halt_ratio: Type.Number({ description: 'The part of failed or unknown letters above which it halts.' }),
   halt_min: Type.Integer({ description: 'Letters that must have ended before it can halt.' }),
+  limit: nullable(Type.Integer(), 'Takes only this number of letters; null: all that are selected.'),
+  expected_count: nullable(
+    Type.Integer(),
+    'The number of letters that the caller expected; null: any. The campaign halts before its first letter if the ' +
+      'frozen set has another number.',
+  ),
   created_at: time('When the campaign was created.'),
   updated_at: time('When the campaign last changed.'),
   started_at: nullableTime('When the first letter was sent.'),
@@ -63,6 +69,11 @@ export const CampaignView = Type.Object({
   }),
   current_rate_per_second: Type.Number({
     description: 'Letters per second that were sent during the last seconds.',
+  }),
+  waits_for: Type.String({
+    description:
+      'What the campaign waits for, for people, with the target queues that nobody leases from. Empty if it does ' +
+      'not wait for workers.',
   }),
 })
 export type CampaignView = Static<typeof CampaignView>
@@ -82,6 +93,8 @@ export function viewSpec(spec: CampaignSpec) {
     ramp: formatDuration(spec.rampUs),
     halt_ratio: spec.haltRatio,
     halt_min: spec.haltMin,
+    limit: spec.limit,
+    expected_count: spec.expectedCount,
   }
 }
 
@@ -101,6 +114,7 @@ export function viewCampaign(campaign: Campaign): CampaignView {
     size: campaign.size,
     counts: { ...campaign.counts },
     current_rate_per_second: campaign.rate,
+    waits_for: campaign.waitsFor,
   }
 }
 

@@ -3,6 +3,7 @@ import { Type } from 'typebox'
 import { KnownError } from '../../../errors.ts'
 import type { Campaign, Letters } from '../../../letters/letters.ts'
 import { campaignLetterStates } from '../../../storage/contract/campaigns.ts'
+import { abortOnDisconnect } from '../../http/client-disconnect.ts'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
 import { countByStatus, LetterSummary, StatusCounts, viewSummary } from '../letters/letter-view.ts'
@@ -50,10 +51,11 @@ export const campaignRoutes = [
       body: PreviewSpec,
       response: {
         200: Type.Object({
-          count: Type.Integer({ description: 'Number of selected letters.' }),
           is_exact: Type.Boolean({
-            description: 'False if the search ran out of time: there may be more letters.',
+            description:
+              'False if the search ran out of time: there may be more letters. Set count_exactly to count all of them.',
           }),
+          count: Type.Integer({ description: 'Number of selected letters, at most limit.' }),
           examined_count: Type.Integer({ description: 'Number of letters that were examined.' }),
           sample: Type.Array(LetterSummary, { description: 'Some of the selected letters.' }),
           targets: Type.Array(Type.Object({ queue: Type.String(), count: Type.Integer() }), {
@@ -64,14 +66,15 @@ export const campaignRoutes = [
         }),
       },
     },
-    handler: async ({ body }, _reply, context) => {
+    handler: async ({ body: { count_exactly: isCountedExactly = false, ...body } }, reply, context) => {
       const spec = await readCampaignSpec(body, context)
       const letters = context.letters()
-      const preview = await letters.campaigns.preview(spec)
+      const { signal } = abortOnDisconnect(reply)
+      const preview = await letters.campaigns.preview(spec, { isCountedExactly, signal })
       const slugOf = await letters.slugs(preview.sample)
       return {
-        count: preview.count,
         is_exact: preview.isExact,
+        count: preview.count,
         examined_count: preview.examinedCount,
         sample: preview.sample.map((item) => viewSummary(item, slugOf(item))),
         targets: preview.targets.map((target) => ({ ...target })),
@@ -221,6 +224,7 @@ export const campaignRoutes = [
       summary: actions[action],
       tag,
       dialect: v1,
+      isBodyOptional: true,
       schema: {
         params: CampaignParams,
         body: Type.Object({ reason: Reason }, { additionalProperties: false }),

@@ -3,6 +3,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { type Instant, instantMax, instantMin } from '../../../core/instant.ts'
+import { findNearest } from '../../../find-nearest.ts'
 import { isLetterStatus, letterStatuses, toStates } from '../../../ops/letter-status.ts'
 import {
   type ArchiveFilter,
@@ -17,13 +18,27 @@ import { parseInstant } from '../../http/wire/wire-time.ts'
 import type { ArchiveSpec, CountedSpec, FilterSpec } from './filter-fields.ts'
 import { parseJsonTest } from './json-path.ts'
 
-type QueueList = () => Pick<StoreReads, 'listQueues'>
+type QueueList = () => Pick<StoreReads, 'listQueues' | 'getQueue'>
 type Refuse = (field: string, message: string) => void
 
 /** `part` is the part of the request for error messages: `query` or `body.filter`. */
 export async function readFilter(spec: FilterSpec, part: string, storage: QueueList): Promise<LetterFilter> {
   const filter = collectFaults(part, (refuse) => readFields(spec, refuse))
+  await checkQueues(filter.queues ?? [], part, storage)
   return resolveClasses(filter, spec, storage)
+}
+
+/** Refuses names of queues that do not exist: a misspelt name would select nothing without an error. */
+async function checkQueues(names: readonly string[], part: string, storage: QueueList): Promise<void> {
+  for (const name of names) {
+    if ((await storage().getQueue(name)) !== null) continue
+    const known: string[] = []
+    for await (const queue of readAllQueues(storage())) known.push(queue.name)
+    const nearest = findNearest(name, known)
+    const hint = nearest === undefined ? '' : `; the nearest name is ${JSON.stringify(nearest)}`
+    const message = `names queue ${JSON.stringify(name)}, which does not exist${hint}`
+    throw new InvalidRequest([{ field: `${part}.queue`, message }])
+  }
 }
 
 export async function readArchiveFilter(

@@ -3,7 +3,7 @@ import { Type } from 'typebox'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
 import { createTrace, RequiredReason } from '../values/reason.ts'
-import { changeEach, DoneView, Ids, resolveIds, viewDone } from './letter-results.ts'
+import { changeEach, DoneView, namedFields, resolveIds, viewDone } from './letter-results.ts'
 
 const Results = Type.Array(DoneView, { description: 'The result of each letter.' })
 const Refused = Type.Integer({ description: 'Number of letters that were not changed.' })
@@ -19,7 +19,7 @@ export const discardRoutes = [
     tag: 'letters',
     dialect: v1,
     schema: {
-      body: Type.Object({ ids: Ids, reason: RequiredReason }, { additionalProperties: false }),
+      body: Type.Object({ ...namedFields, reason: RequiredReason }, { additionalProperties: false }),
       response: {
         200: Type.Object({
           letters: Results,
@@ -29,9 +29,9 @@ export const discardRoutes = [
       },
     },
     handler: async (request, _reply, context) => {
-      const { ids, reason } = request.body
+      const { reason, ...named } = request.body
       const letters = context.letters()
-      const done = await changeEach(await resolveIds(ids, letters), (letterIds) =>
+      const done = await changeEach(await resolveIds(named, letters), (letterIds) =>
         letters.discard(letterIds, createTrace(request, reason)),
       )
       const results = done.map(({ id, result }) =>
@@ -54,7 +54,7 @@ export const discardRoutes = [
       dialect: v1,
       schema: {
         body: Type.Object(
-          { ids: Ids, reason: Type.Optional(RequiredReason) },
+          { ...namedFields, reason: Type.Optional(RequiredReason) },
           { additionalProperties: false },
         ),
         response: {
@@ -66,9 +66,9 @@ export const discardRoutes = [
         },
       },
       handler: async (request, _reply, context) => {
-        const { ids, reason } = request.body
+        const { reason, ...named } = request.body
         const letters = context.letters()
-        const done = await changeEach(await resolveIds(ids, letters), (letterIds) =>
+        const done = await changeEach(await resolveIds(named, letters), (letterIds) =>
           letters.restore(letterIds, createTrace(request, reason)),
         )
         const results = done.map(({ id, result }) =>

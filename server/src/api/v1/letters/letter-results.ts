@@ -1,13 +1,14 @@
 /** Partial success of calls that name several letters: each letter is changed, or refused with a reason. */
 import { type Static, Type } from 'typebox'
+import { selectionChanged } from '../../../letters/campaigns/preview.ts'
 import type { Letters } from '../../../letters/letters.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
-import { LetterId, nullable } from '../values/schemas.ts'
+import { ExpectedCount, LetterId, nullable } from '../values/schemas.ts'
 
 /** More letters need a campaign, which survives a crash, can be halted and reports each outcome. */
 const idsMax = 1_000
 
-export const Ids = Type.Array(LetterId, {
+const Ids = Type.Array(LetterId, {
   minItems: 1,
   description: `The letters, at most ${idsMax}. Use a campaign for more.`,
 })
@@ -22,8 +23,24 @@ export const DoneView = Type.Object({
 /** `letterId` is null for an unknown id. */
 export type ResolvedId = Readonly<{ id: string; letterId: string | null }>
 
-/** Resolves ids to letters. A letter that is named by several ids appears once, with the first of them. */
-export async function resolveIds(ids: readonly string[], letters: Letters): Promise<readonly ResolvedId[]> {
+/** The fields by which a call names several letters. */
+export const namedFields = {
+  ids: Ids,
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: idsMax, description: 'Changes only the letters of the first ids.' }),
+  ),
+  expected_count: ExpectedCount,
+}
+export type NamedLetters = Readonly<{ ids: readonly string[]; limit?: number; expected_count?: number }>
+
+/**
+ * Resolves ids to letters. A letter that is named by several ids appears once, with the first of them.
+ * Rejects with SELECTION_CHANGED if not exactly `expected_count` of them exist.
+ */
+export async function resolveIds(
+  { ids, limit = idsMax, expected_count }: NamedLetters,
+  letters: Letters,
+): Promise<readonly ResolvedId[]> {
   if (ids.length > idsMax) {
     const message = `has ${ids.length} ids; at most ${idsMax} are allowed. Use POST /api/v1/campaigns for more`
     throw new InvalidRequest([{ field: 'body.ids', message }])
@@ -31,12 +48,17 @@ export async function resolveIds(ids: readonly string[], letters: Letters): Prom
   const unique = [...new Set(ids)]
   const found = await letters.resolveIds(unique)
   const seen = new Set<string>()
-  return unique.flatMap((id, index) => {
-    const letterId = found[index] ?? null
-    if (letterId !== null && seen.has(letterId)) return []
-    if (letterId !== null) seen.add(letterId)
-    return { id, letterId }
-  })
+  const resolved = unique
+    .flatMap((id, index) => {
+      const letterId = found[index] ?? null
+      if (letterId !== null && seen.has(letterId)) return []
+      if (letterId !== null) seen.add(letterId)
+      return { id, letterId }
+    })
+    .slice(0, limit)
+  const count = resolved.filter(({ letterId }) => letterId !== null).length
+  if (expected_count !== undefined && expected_count !== count) throw selectionChanged(count, expected_count)
+  return resolved
 }
 
 /** Calls `change` with all known letters. The result of an unknown id is undefined. */

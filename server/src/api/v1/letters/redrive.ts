@@ -20,7 +20,7 @@ import {
 import { createTrace, RequiredReason } from '../values/reason.ts'
 import { LetterId, nullable, queueName } from '../values/schemas.ts'
 import { letterNotFound } from './letter-detail.ts'
-import { changeEach, describeRefusal, Ids, resolveIds } from './letter-results.ts'
+import { changeEach, describeRefusal, namedFields, resolveIds } from './letter-results.ts'
 
 const redriveFields = {
   target: Type.Optional(
@@ -82,7 +82,7 @@ export const redriveRoutes = [
     tag: 'letters',
     dialect: v1,
     schema: {
-      body: Type.Object({ ids: Ids, ...redriveFields }, { additionalProperties: false }),
+      body: Type.Object({ ...namedFields, ...redriveFields }, { additionalProperties: false }),
       response: {
         200: Type.Object({
           letters: Type.Array(ResultView, { description: 'The result of each letter.' }),
@@ -92,10 +92,10 @@ export const redriveRoutes = [
       },
     },
     handler: async (request, _reply, context) => {
-      const { ids, target, include_dead: isDeadAllowed = false, reason } = request.body
+      const { target, include_dead: isDeadAllowed = false, reason, ...named } = request.body
       const letters = context.letters()
       const options = { target: target ?? null, edit: null, isDeadAllowed, isCapped: false }
-      const redriven = await changeEach(await resolveIds(ids, letters), (letterIds) =>
+      const redriven = await changeEach(await resolveIds(named, letters), (letterIds) =>
         letters.redrive(letterIds, options, createTrace(request, reason)),
       )
       refuseTarget(
@@ -119,6 +119,7 @@ export const redriveRoutes = [
       'kept.',
     tag: 'letters',
     dialect: v1,
+    isBodyOptional: true,
     schema: {
       params: Type.Object({ id: LetterId }),
       body: Type.Object(

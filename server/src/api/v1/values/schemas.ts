@@ -29,6 +29,17 @@ export const QueueParams = Type.Object({
   name: queueName('Name of the queue. Write ~ before a name that a URL cannot contain, such as `..`.'),
 })
 
+/** A guard of calls that change many letters. */
+export const ExpectedCount = Type.Optional(
+  Type.Integer({
+    minimum: 0,
+    maximum: 1_000_000_000,
+    description:
+      'The number of letters that you expect to select, after limit is applied. Refused with 409 ' +
+      'SELECTION_CHANGED, and nothing is changed, if the selection has another number.',
+  }),
+)
+
 export const LetterId = Type.String({
   minLength: 1,
   maxLength: 64,
