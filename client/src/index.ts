@@ -37,6 +37,7 @@ export type {
   CampaignPreviewRequest,
   CampaignSelection,
   CampaignsPage,
+  CancelResults,
   CaptureResult,
   CountedBy,
   CountedFilter,

@@ -11,6 +11,7 @@ import type {
   ArchiveFilter,
   ArchivePage,
   AuditPage,
+  CancelResults,
   CaptureResult,
   CountedBy,
   CountedFilter,
@@ -106,8 +107,21 @@ export interface LetterCalls {
     reason: string,
     options?: CallOptions & SelectionGuards,
   ): Promise<DiscardResults>
-  /** Moves letters from the archive back to their dead queue. */
-  restoreLetters(ids: readonly string[], options?: AuditedOptions & SelectionGuards): Promise<RestoreResults>
+  /**
+   * Restores discarded and archived letters: by id, all discarded letters that match a filter, or all letters
+   * that a campaign discarded.
+   */
+  restoreLetters(
+    letters: readonly string[] | Readonly<{ filter: LetterFilter }> | Readonly<{ campaignId: string }>,
+    options?: AuditedOptions & SelectionGuards,
+  ): Promise<RestoreResults>
+  /**
+   * Cancels redrives whose items no worker has leased yet: by letter, or of all letters that a campaign sent.
+   */
+  cancelRedrives(
+    letters: readonly string[] | Readonly<{ campaignId: string }>,
+    options?: AuditedOptions & SelectionGuards,
+  ): Promise<CancelResults>
 
   listArchivedLetters(query?: ArchiveFilter & Page, options?: CallOptions): Promise<ArchivePage>
   getArchivedLetter(
@@ -169,8 +183,14 @@ export function createLetterCalls(call: Caller, lines: LineReader): LetterCalls 
     },
     discardLetters: (ids, reason, { limit, expectedCount, ...options } = {}) =>
       post('letters/discard', { ids, reason, limit, expected_count: expectedCount }, true, options),
-    restoreLetters: (ids, { reason, limit, expectedCount, ...options } = {}) =>
-      post('letters/restore', { ids, reason, limit, expected_count: expectedCount }, true, options),
+    restoreLetters: (letters, { reason, limit, expectedCount, ...options } = {}) => {
+      const body = { ...toSelection(letters), reason, limit, expected_count: expectedCount }
+      return post('letters/restore', body, true, options)
+    },
+    cancelRedrives: (letters, { reason, limit, expectedCount, ...options } = {}) => {
+      const body = { ...toSelection(letters), reason, limit, expected_count: expectedCount }
+      return post('letters/cancel-redrive', body, true, options)
+    },
 
     listArchivedLetters: (query = {}, options) => get('archive', query, options),
     getArchivedLetter: (id, { payloadForm, ...options } = {}) =>
@@ -250,4 +270,11 @@ function toWireEdit({ payload, key, headers }: Edit): object {
     ...(key !== undefined && { key: key === null ? null : toContent(key) }),
     ...(headers !== undefined && { headers: headers.map(toWireHeader) }),
   }
+}
+
+type Selection = readonly string[] | Readonly<{ filter: LetterFilter }> | Readonly<{ campaignId: string }>
+
+function toSelection(letters: Selection): object {
+  if ('filter' in letters) return { filter: letters.filter }
+  return 'campaignId' in letters ? { campaign_id: letters.campaignId } : { ids: letters }
 }

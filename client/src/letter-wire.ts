@@ -137,7 +137,7 @@ export type LetterRedrive = Readonly<{
   target: Readonly<{ kind: OriginKind; name: string; partition: number | null; id: string }>
   edit: number | null
   /** Null while the redrive is in progress. */
-  outcome: 'resolved' | 'failed' | 'unknown' | null
+  outcome: 'resolved' | 'failed' | 'unknown' | 'cancelled' | null
   ended_at: string | null
 }>
 
@@ -267,10 +267,19 @@ export type DiscardResults = Readonly<{
   discarded: number
   refused: number
 }>
+/** With ids, `letters` has the result of each; otherwise the first letters that were not restored. */
 export type RestoreResults = Readonly<{
   letters: readonly LetterChangeResult[]
   restored: number
   refused: number
+  /** False: the call ran out of time. Repeat it. */
+  is_complete: boolean
+}>
+export type CancelResults = Readonly<{
+  letters: readonly LetterChangeResult[]
+  cancelled: number
+  refused: number
+  is_complete: boolean
 }>
 
 export type ArchiveFilter = CountedFilter &

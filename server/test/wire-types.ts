@@ -30,6 +30,7 @@ import type { ExportEndView, ExportedLetterView } from '../src/api/v1/letters/ex
 import type { groupRoutes } from '../src/api/v1/letters/groups.ts'
 import type { letterRoutes } from '../src/api/v1/letters/letters.ts'
 import type { redriveRoutes } from '../src/api/v1/letters/redrive.ts'
+import type { undoRoutes } from '../src/api/v1/letters/undo.ts'
 import type { queueAdminRoutes } from '../src/api/v1/queues/queue-admin.ts'
 import type { queueItemRoutes } from '../src/api/v1/queues/queue-items.ts'
 import type { queueRoutes } from '../src/api/v1/queues/queues.ts'
@@ -45,6 +46,7 @@ type Routes =
   | (typeof letterCountRoutes)[number]
   | (typeof redriveRoutes)[number]
   | (typeof discardRoutes)[number]
+  | (typeof undoRoutes)[number]
   | (typeof archiveRoutes)[number]
   | (typeof exportRoutes)[number]
   | (typeof groupRoutes)[number]
@@ -125,6 +127,7 @@ export type LetterTests = [
   >,
   Expect<SameType<client.DiscardResults, Answer<'POST', '/api/v1/letters/discard'>>>,
   Expect<SameType<client.RestoreResults, Answer<'POST', '/api/v1/archive/restore'>>>,
+  Expect<SameType<client.CancelResults, Answer<'POST', '/api/v1/letters/cancel-redrive'>>>,
   Expect<SameType<client.ArchivePage, Answer<'GET', '/api/v1/archive'>>>,
   Expect<ValidRequest<client.ArchiveFilter & client.Page, Query<'/api/v1/archive'>>>,
   Expect<SameType<client.LetterDetail, Answer<'GET', '/api/v1/archive/{id}'>>>,

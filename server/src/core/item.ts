@@ -101,12 +101,19 @@ export type LetterFacts = Readonly<{
   discardReason: string
   /** The campaign that discarded the letter, if one did. */
   discardCampaign?: CampaignId
-  /** When the letter was restored from the archive; undefined: it was never archived. */
+  /** When the letter was restored after it was discarded or archived; undefined: it never was. */
   restoredAt?: Instant
+  /** The letter was DEAD before it was discarded, or before the redrive in progress; undefined: it was not. */
+  wasDead?: true
 }>
 
-/** The end of a redrive. `unknown`: it cannot be found out whether the item was processed. */
-export type Outcome = 'resolved' | 'failed' | 'unknown'
+/**
+ * The end of a redrive. `unknown`: it cannot be found out whether the item was processed. `cancelled`: the
+ * item was removed before a worker leased it.
+ */
+export type Outcome = 'resolved' | 'failed' | 'unknown' | 'cancelled'
+/** The outcomes of a redrive that was not cancelled. */
+export type SentOutcome = Exclude<Outcome, 'cancelled'>
 
 /** One redrive of a letter. */
 export type RedriveRecord = Readonly<{

@@ -1,10 +1,10 @@
 /**
- * Decides whether letters may be redriven or discarded, and which refusal is reported when several apply.
+ * Decides whether letters may be redriven, cancelled, discarded or restored, and which refusal is reported when several apply.
  * Pure, so that both stores give the same answer; they look up the facts and execute the plan.
  */
 
 import { mapPartition } from './dead-letter.ts'
-import type { LetterId, QueueName } from './ids.ts'
+import type { CampaignId, LetterId, QueueName } from './ids.ts'
 import type { Instant } from './instant.ts'
 import { type ItemHead, isLetter } from './item.ts'
 import { findSourceQueue, isDue, isRedriving } from './letter.ts'
@@ -157,6 +157,58 @@ export function findDiscardRefusal(letter: ItemHead | undefined): LetterRefusal 
   if (letter === undefined || !isLetter(letter)) return 'missing'
   const refusal = refuseByState(letter)
   return refusal === 'dead' ? undefined : refusal
+}
+
+/**
+ * Why a live or archived letter cannot be restored. `not-discarded`: a live letter that was not discarded, or a
+ * letter that the given campaign did not discard.
+ */
+export function findRestoreRefusal(
+  letter: ItemHead,
+  isArchived: boolean,
+  campaignId: CampaignId | undefined,
+): 'not-discarded' | undefined {
+  if (letter.state !== 'discarded')
+    return isArchived && campaignId === undefined ? undefined : 'not-discarded'
+  const isMatch = campaignId === undefined || letter.letter?.discardCampaign === campaignId
+  return isMatch ? undefined : 'not-discarded'
+}
+
+/**
+ * Why a redrive cannot be cancelled. `not-redriving`: no redrive of the letter is in progress. `elsewhere`: the
+ * letter was sent to another system. `leased`: a worker has or had the item.
+ */
+export type CancelRefusal = 'missing' | 'archived' | 'not-redriving' | 'elsewhere' | 'leased'
+
+/** Where the item of the redrive in progress was stored. Undefined: none is in progress, or it is elsewhere. */
+export function locateRedrivenItem(letter: ItemHead): RedriveLocation | undefined {
+  const record = letter.letter?.redrives[0]
+  if (!isRedriving(letter) || record === undefined || record.target.kind !== 'queue') return undefined
+  const { name, partition, id } = record.target
+  return { queue: name, partition: partition ?? 0, id, number: record.number }
+}
+export type RedriveLocation = Readonly<{ queue: QueueName; partition: number; id: string; number: number }>
+
+/**
+ * Decides with the letter and the row at the location of its item, both locked. No row is there once the item
+ * was retried, because it then has another id.
+ */
+export function findCancelRefusal(
+  letter: ItemHead,
+  item: Pick<ItemHead, 'state' | 'letterId' | 'redrives' | 'attempts'> | undefined,
+): CancelRefusal | undefined {
+  if (!isLetter(letter)) return 'missing'
+  if (!isRedriving(letter)) return 'not-redriving'
+  const location = locateRedrivenItem(letter)
+  if (location === undefined) return 'elsewhere'
+  const isItem = item?.letterId === letter.rootId && item.redrives === location.number
+  const isUntouched = item?.state === 'waiting' && item.attempts === 0
+  return isItem && isUntouched ? undefined : 'leased'
+}
+
+/** True: removing the letter would lose it, because nobody decided about it yet. */
+export function isOpenLetter(item: ItemHead): boolean {
+  return isLetter(item) && (item.state === 'waiting' || item.state === 'leased' || item.state === 'dead')
 }
 
 function refuseByState(letter: ItemHead): LetterRefusal | undefined {

@@ -19,8 +19,8 @@ import {
   type LeasedHead,
   type LetterFacts,
   type Origin,
-  type Outcome,
   type RedriveRecord,
+  type SentOutcome,
   type WaitingHead,
 } from './item.ts'
 import { isAutomatic, type QueuePolicy } from './queue.ts'
@@ -98,8 +98,10 @@ export function replanRedrive(
   }
   if (item.state === 'waiting' && isExhausted(item, policy)) return exhaustLetter(item, now)
   const facts = factsOf(item)
-  // As at the end of a redrive: a letter that may have been processed is not redriven automatically.
-  const isForPerson = facts.redrives[0]?.outcome === 'unknown' || isRestoredAndNotRedriven(facts)
+  // As at the end of a redrive: a letter that may have been processed is not redriven automatically, nor is a
+  // letter whose redrive was cancelled.
+  const outcome = facts.redrives[0]?.outcome
+  const isForPerson = outcome === 'unknown' || outcome === 'cancelled' || isRestoredAndNotRedriven(facts)
   // A leased letter at the limit is scheduled too: once it waits again and is due, it becomes DEAD.
   const planned = isForPerson ? null : nextRedriveAt(now, item.redrives + 1, policy, () => chance)
   const next = isAutomatic({ redrive: policy }) ? (facts.nextRedriveAt ?? planned) : null
@@ -121,7 +123,7 @@ export function postponeRedrive(
   return { ...item, letter: { ...factsOf(item), nextRedriveAt: until } }
 }
 
-/** A person restored the letter from the archive, and it was not redriven since then. */
+/** A person restored the letter, and it was not redriven since then. */
 function isRestoredAndNotRedriven({ restoredAt, lastRedriveAt }: LetterFacts): boolean {
   return restoredAt !== undefined && (lastRedriveAt === null || lastRedriveAt < restoredAt)
 }
@@ -146,7 +148,7 @@ export type RedriveStart = Readonly<
 
 export function startRedrive(item: ItemHead, start: RedriveStart): LeasedHead {
   const { deadline, at, ...rest } = start
-  const facts = factsOf(item)
+  const facts = withWasDead(item)
   const number = (facts.redrives[0]?.number ?? 0) + 1
   const record: RedriveRecord = { number, at, ...rest, outcome: null, endedAt: null }
   const letter: LetterFacts = {
@@ -166,7 +168,7 @@ export function startRedrive(item: ItemHead, start: RedriveStart): LeasedHead {
 }
 
 export type RedriveEnd = Readonly<{
-  outcome: Outcome
+  outcome: SentOutcome
   /** The failure of the redriven item; null if it has none. */
   failure: Failure | null
   /** Failures of that item before this one, newest first. */
@@ -183,7 +185,7 @@ export function endRedrive(
   policy: RedrivePolicy,
 ): WaitingHead | DoneHead | DeadHead {
   const { outcome, failure, earlier = [], at, chance } = end
-  const facts = factsOf(item)
+  const facts = withoutWasDead(item)
   const [record, ...before] = facts.redrives
   const closed = record === undefined ? [] : [{ ...record, outcome, endedAt: at }]
   const base = baseOf(item)
@@ -198,6 +200,37 @@ export function endRedrive(
   return { ...changed, state: 'waiting', availableAt: null, letter: { ...letter, nextRedriveAt: next } }
 }
 
+/**
+ * Ends a redrive whose item was removed before a worker leased it. The letter is as before the redrive: DEAD
+ * if it was DEAD or reached the redrive limit, else waiting. The redrive does not count as failed, and only a
+ * person redrives the letter again.
+ */
+export function cancelRedrive(item: LeasedHead, at: Instant, policy: RedrivePolicy): WaitingHead | DeadHead {
+  const [record, ...before] = factsOf(item).redrives
+  const closed = record === undefined ? [] : [{ ...record, outcome: 'cancelled', endedAt: at } as const]
+  const letter = { ...withoutWasDead(item), redrives: [...closed, ...before], nextRedriveAt: null }
+  const base = { ...baseOf(item), updatedAt: at, letter }
+  if (wasDead(item) || isAtLimit(item, policy)) return { ...base, state: 'dead', endedAt: at }
+  return { ...base, state: 'waiting', availableAt: null }
+}
+
+function wasDead(item: ItemHead): boolean {
+  return item.letter?.wasDead === true
+}
+
+/** The facts of a letter, with a note if it is DEAD now. */
+function withWasDead(item: ItemHead): LetterFacts {
+  const facts = withoutWasDead(item)
+  return item.state === 'dead' ? { ...facts, wasDead: true } : facts
+}
+
+function withoutWasDead(item: ItemHead): LetterFacts {
+  const facts = factsOf(item)
+  if (facts.wasDead === undefined) return facts
+  const { wasDead: _, ...rest } = facts
+  return rest
+}
+
 export function discardLetter(
   item: ItemHead,
   reason: string,
@@ -205,7 +238,7 @@ export function discardLetter(
   campaignId?: CampaignId,
 ): DiscardedHead {
   const letter = {
-    ...factsOf(item),
+    ...withWasDead(item),
     nextRedriveAt: null,
     discardReason: reason,
     ...(campaignId !== undefined && { discardCampaign: campaignId }),
@@ -225,14 +258,16 @@ export function listCampaignIds({ redrives, discardCampaign }: LetterFacts): rea
 }
 
 /**
- * Makes an archived letter open again. A letter that was DEAD or reached the redrive limit becomes DEAD,
- * because as a waiting letter it could not be redriven within its policy. Its retention starts again at `at`.
+ * Makes a discarded or archived letter open again. A letter that was DEAD or reached the redrive limit becomes
+ * DEAD, because as a waiting letter it could not be redriven within its policy. Its retention starts again at
+ * `at`.
  */
 export function restoreLetter(item: ItemHead, at: Instant, policy: RedrivePolicy): WaitingHead | DeadHead {
-  const { discardCampaign: _, ...facts } = factsOf(item)
+  const { discardCampaign: _, ...facts } = withoutWasDead(item)
   const letter = { ...facts, discardReason: '', nextRedriveAt: null, restoredAt: at }
   const base = { ...baseOf(item), updatedAt: at, letter }
-  if (item.state === 'dead' || isAtLimit(item, policy)) return { ...base, state: 'dead', endedAt: at }
+  const isDead = item.state === 'dead' || wasDead(item) || isAtLimit(item, policy)
+  if (isDead) return { ...base, state: 'dead', endedAt: at }
   return { ...base, state: 'waiting', availableAt: null }
 }
 

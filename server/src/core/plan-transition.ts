@@ -13,7 +13,7 @@ import { applyTransition } from './apply-transition.ts'
 import { createDeadLetter, mapPartition } from './dead-letter.ts'
 import type { ItemId, LetterId, QueueName } from './ids.ts'
 import type { Instant } from './instant.ts'
-import type { Failure, ItemHead, Outcome, WaitingHead } from './item.ts'
+import type { Failure, ItemHead, SentOutcome, WaitingHead } from './item.ts'
 import type { Queue } from './queue.ts'
 import { killWithoutLetter, type Transition, type TransitionCause } from './transitions.ts'
 
@@ -30,7 +30,7 @@ export type ItemChange = Readonly<{
   partition: number
   failure: Failure | null
   /** If the item was a redrive whose letter waits for it: the outcome of that redrive. */
-  outcome?: Outcome
+  outcome?: SentOutcome
 }>
 
 /** A redrive that ends together with a transition of an item. */
@@ -38,7 +38,7 @@ export type EndedRedrive = Readonly<{
   letterId: LetterId
   /** The ordinal of the redrive; null: the redrive that is in progress. */
   number: number | null
-  outcome: Outcome
+  outcome: SentOutcome
   failure: Failure | null
   /** Failures of the redriven item before `failure`, newest first. */
   earlier: readonly Failure[]
@@ -229,6 +229,6 @@ function changeTo(
   }
 }
 
-function withOutcome(change: ItemChange, letter: ItemHead | undefined, outcome: Outcome): ItemChange {
+function withOutcome(change: ItemChange, letter: ItemHead | undefined, outcome: SentOutcome): ItemChange {
   return letter === undefined ? change : { ...change, outcome }
 }

@@ -82,6 +82,13 @@ function notify(command: Command, result: unknown, options: WriterOptions): void
       for (const redriven of result as ResultOf<typeof command>) {
         if (redriven.isStarted) options.onAvailable(redriven.queue, redriven.partition, 1)
       }
+      break
+    case 'cancel-redrives':
+      for (const queue of new Set(
+        (result as ResultOf<typeof command>).flatMap(({ target }) => target ?? []),
+      )) {
+        options.onExpired(queue)
+      }
   }
 }
 

@@ -8,6 +8,7 @@ export const policyTrace: Trace = { actor: 'policy', reason: '', requestId: '' }
 export type Action =
   | 'letters.capture'
   | 'letter.redrive'
+  | 'letter.cancel-redrive'
   | 'letter.edit'
   | 'letter.discard'
   | 'letter.exhaust'

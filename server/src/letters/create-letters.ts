@@ -7,6 +7,7 @@ import { type LettersParts, silent } from './parts.ts'
 import { createLetterActions } from './redrive.ts'
 import { defaultRetention, Retention } from './retention.ts'
 import { createSearch } from './search.ts'
+import { createUndo } from './undo.ts'
 
 export function createLetters(given: LettersParts): Letters {
   const parts = { owner: randomUUID(), ...given }
@@ -16,10 +17,13 @@ export function createLetters(given: LettersParts): Letters {
   const automaticRedrive = new AutomaticRedrive({ ...parts, log })
   const campaigns = new CampaignService(parts)
 
+  const actions = createLetterActions(parts)
+
   return {
     capture: (queue, letters, trace) => capture.capture(queue, letters, trace),
     ...createSearch(storage),
-    ...createLetterActions(parts),
+    ...actions,
+    ...createUndo(storage, actions),
     campaigns,
     passes: {
       auto: (options) => automaticRedrive.pass(options),

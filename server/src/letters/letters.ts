@@ -11,6 +11,7 @@ import type { CampaignCounts, CampaignLetter, CampaignLetterState } from '../sto
 import type {
   ArchivePage,
   ArchiveQuery,
+  CancelRedriveResult,
   CountedBy,
   CountedFilter,
   DiscardResult,
@@ -71,7 +72,18 @@ export interface Letters {
   /** Stores an edited version and returns its number; `redrive` with that number sends it. */
   edit(letterId: LetterId, changes: LetterChanges, trace: Trace): Promise<number>
   discard(letterIds: readonly LetterId[], trace: Trace): Promise<readonly DiscardResult[]>
-  restore(letterIds: readonly LetterId[], trace: Trace): Promise<readonly RestoreResult[]>
+  /** Restores discarded and archived letters; with a campaign, only letters that it discarded. */
+  restore(
+    letterIds: readonly LetterId[],
+    trace: Trace,
+    campaignId?: CampaignId,
+  ): Promise<readonly RestoreResult[]>
+  /** Restores all discarded letters of a selection. A repeated call continues. */
+  restoreSelected(selection: UndoSelection, limits: UndoLimits, trace: Trace): Promise<UndoDone>
+  /** Cancels the redrives of all letters of a campaign whose items no worker has leased. */
+  cancelCampaignRedrives(campaignId: CampaignId, limits: UndoLimits, trace: Trace): Promise<UndoDone>
+  /** Cancels redrives whose items no worker has leased. Returns a reason for each other letter. */
+  cancelRedrives(letterIds: readonly LetterId[], trace: Trace): Promise<readonly CancelRedriveResult[]>
 
   readonly campaigns: Campaigns
 
@@ -152,6 +164,24 @@ export type RedriveHow = Readonly<{
   isCapped: boolean
 }>
 export type LetterChanges = EditedLetter
+
+/** Discarded letters: those that match a filter and are not archived, or all that a campaign discarded. */
+export type UndoSelection = Readonly<{ filter: LetterFilter } | { campaignId: CampaignId }>
+export type UndoLimits = Readonly<{
+  countMax: number
+  /** Rejects with SELECTION_CHANGED, and changes nothing, if another number of letters is selected. */
+  expectedCount: number | null
+  /** No further letters are changed after this time. */
+  msMax: number
+}>
+export type UndoDone = Readonly<{
+  changed: number
+  refused: number
+  /** The first letters that were refused. */
+  refusals: readonly Readonly<{ letterId: LetterId; refusal: string }>[]
+  /** False: the time was used up; a repeated call continues. */
+  isComplete: boolean
+}>
 
 export type RetentionOptions = Readonly<{
   batchSize: number

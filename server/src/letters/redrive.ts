@@ -6,6 +6,7 @@ import type { Clock } from '../core/instant.ts'
 import type { Engine } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
 import type {
+  CancelRedriveResult,
   DiscardResult,
   LetterLocation,
   RedriveResult,
@@ -18,7 +19,7 @@ import type { Letters } from './letters.ts'
 import { namedLettersMax, stepLettersMax } from './parts.ts'
 import { countFitting } from './step-size.ts'
 
-type LetterActions = Pick<Letters, 'redrive' | 'edit' | 'discard' | 'restore'>
+type LetterActions = Pick<Letters, 'redrive' | 'cancelRedrives' | 'edit' | 'discard' | 'restore'>
 
 export function createLetterActions(
   parts: Readonly<{ storage: StoreReads; engine: Pick<Engine, 'write'>; clock: Clock }>,
@@ -46,6 +47,14 @@ export function createLetterActions(
         ])
         return redriven
       }),
+    cancelRedrives: (letterIds, trace) =>
+      inSteps<CancelRedriveResult>(together('live'), letterIds, notCancelled, async (ids) => {
+        const act = createTrace(clock, trace, 'letter.cancel-redrive', {})
+        const [cancelled] = await engine.write([
+          { op: 'cancel-redrives', letterIds: ids, now: clock.now(), trace: act },
+        ])
+        return cancelled
+      }),
     edit: async (letterId, changes, trace) => {
       if (!isRootId(letterId))
         throw new KnownError(
@@ -67,11 +76,12 @@ export function createLetterActions(
         ])
         return discarded
       }),
-    restore: (letterIds, trace) =>
+    restore: (letterIds, trace, campaignId) =>
       inSteps<RestoreResult>(together('archive'), letterIds, notRestored, async (ids) => {
-        const act = createTrace(clock, trace, 'letter.restore', {})
+        const ofCampaign = campaignId === undefined ? {} : { campaignId }
+        const act = createTrace(clock, trace, 'letter.restore', ofCampaign)
         const [restored] = await engine.write([
-          { op: 'restore', letterIds: ids, now: clock.now(), trace: act },
+          { op: 'restore', letterIds: ids, ...ofCampaign, now: clock.now(), trace: act },
         ])
         return restored
       }),
@@ -82,6 +92,12 @@ const notRedriven = (letterId: LetterId): RedriveResult => ({
   letterId,
   isStarted: false,
   refusal: 'missing',
+})
+const notCancelled = (letterId: LetterId): CancelRedriveResult => ({
+  letterId,
+  isCancelled: false,
+  refusal: 'missing',
+  target: null,
 })
 const notDiscarded = (letterId: LetterId): DiscardResult => ({
   letterId,

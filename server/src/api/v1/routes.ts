@@ -11,6 +11,7 @@ import { exportRoutes } from './letters/export.ts'
 import { groupRoutes } from './letters/groups.ts'
 import { letterRoutes } from './letters/letters.ts'
 import { redriveRoutes } from './letters/redrive.ts'
+import { undoRoutes } from './letters/undo.ts'
 import { queueAdminRoutes } from './queues/queue-admin.ts'
 import { queueItemRoutes } from './queues/queue-items.ts'
 import { queueRoutes } from './queues/queues.ts'
@@ -33,6 +34,7 @@ export const v1Routes: readonly Route[] = [
   ...letterCountRoutes,
   ...redriveRoutes,
   ...discardRoutes,
+  ...undoRoutes,
   ...archiveRoutes,
   ...groupRoutes,
   ...campaignRoutes,

@@ -6,11 +6,11 @@
  * queue, origin, reason, slug, error class, group, state and redrives cost the number of groups, not of
  * letters.
  */
-import type { GroupId, ItemId, LetterId, QueueName } from '../../core/ids.ts'
+import type { CampaignId, GroupId, ItemId, LetterId, QueueName } from '../../core/ids.ts'
 import type { Instant } from '../../core/instant.ts'
-import type { Failure, Header, Item, Outcome, RedriveRecord } from '../../core/item.ts'
+import type { Failure, Header, Item, RedriveRecord, SentOutcome } from '../../core/item.ts'
 import type { JsonNumber } from '../../core/json-number.ts'
-import type { LetterRefusal, RedriveRefusal } from '../../core/letter-decisions.ts'
+import type { CancelRefusal, LetterRefusal, RedriveRefusal } from '../../core/letter-decisions.ts'
 import type { ArchivedItem } from './archive.ts'
 import type { AuditContext } from './audit.ts'
 import type { ListedState } from './items.ts'
@@ -20,6 +20,7 @@ export type { RedriveRefusal } from '../../core/letter-decisions.ts'
 export type LetterCommand =
   | RedriveLetters
   | EndRedrives
+  | CancelRedrives
   | DiscardLetters
   | RestoreLetters
   | EditLetter
@@ -30,6 +31,7 @@ export type LetterCommand =
 export type LetterResults = {
   redrive: readonly RedriveResult[]
   'end-redrives': readonly EndRedriveResult[]
+  'cancel-redrives': readonly CancelRedriveResult[]
   discard: readonly DiscardResult[]
   restore: readonly RestoreResult[]
   'edit-letter': { number: number }
@@ -144,11 +146,30 @@ export type RedriveResult = Readonly<
  */
 export type EndRedrives = Readonly<{
   op: 'end-redrives'
-  ends: readonly Readonly<{ letterId: LetterId; outcome: Outcome; failure: Failure | null }>[]
+  ends: readonly Readonly<{ letterId: LetterId; outcome: SentOutcome; failure: Failure | null }>[]
   now: Instant
 }>
 /** `state`: the new state of the letter; null: it was not being redriven. */
 export type EndRedriveResult = Readonly<{ letterId: LetterId; state: Item['state'] | null }>
+
+/**
+ * Cancels redrives whose items no worker has leased: removes the item from the target queue, where it counts as
+ * deleted, and makes the letter as it was before the redrive. Both happen in one transaction. A campaign that
+ * sent the letter counts it as skipped, with the refusal `redrive-cancelled`.
+ */
+export type CancelRedrives = Readonly<{
+  op: 'cancel-redrives'
+  letterIds: readonly LetterId[]
+  now: Instant
+  trace?: AuditContext
+}>
+/** `target`: the queue that the item was removed from. `refusal`: null if the redrive was cancelled. */
+export type CancelRedriveResult = Readonly<{
+  letterId: LetterId
+  isCancelled: boolean
+  refusal: CancelRefusal | null
+  target: QueueName | null
+}>
 
 export type DiscardLetters = Readonly<{
   op: 'discard'
@@ -164,23 +185,25 @@ export type DiscardResult = Readonly<{
 }>
 
 /**
- * Moves letters from the archive back to their queue, as waiting or dead (core/letter.ts). Exactly the rows
- * that are deleted from the archive are inserted.
+ * Makes discarded letters waiting or dead again (core/letter.ts), and moves letters from the archive back to
+ * their queue in the same way. Exactly the rows that are deleted from the archive are inserted.
  */
 export type RestoreLetters = Readonly<{
   op: 'restore'
   letterIds: readonly LetterId[]
+  /** Restore only letters that this campaign discarded; others are refused as `not-discarded`. */
+  campaignId?: CampaignId
   now: Instant
   trace?: AuditContext
 }>
 /**
  * `queue-gone`: the queue of the letter was deleted. `taken`: another letter in the queue has the same source
- * id.
+ * id. `not-discarded`: the letter is not in the archive and was not discarded.
  */
 export type RestoreResult = Readonly<{
   letterId: LetterId
   isRestored: boolean
-  refusal: 'missing' | 'queue-gone' | 'taken' | null
+  refusal: 'missing' | 'queue-gone' | 'taken' | 'not-discarded' | null
 }>
 
 /** Stores an edited version of a live letter, which stays as it is. Rejects with LETTER_NOT_FOUND. */

@@ -14,6 +14,7 @@ import { lease } from './items/lease.ts'
 import { produce } from './items/produce.ts'
 import { clear, deleteItems } from './items/remove.ts'
 import { complete, extend, retry, unlease } from './items/settle.ts'
+import { cancelRedrives } from './letters/cancel-redrives.ts'
 import { discardLetters } from './letters/discard.ts'
 import { editLetter } from './letters/edits.ts'
 import { postponeRedrives } from './letters/postpone.ts'
@@ -61,6 +62,7 @@ const handlers: Handlers = {
   fence: oneByOne(fence),
   redrive: oneByOne(redriveLetters),
   'end-redrives': endRedrives,
+  'cancel-redrives': oneByOne(cancelRedrives),
   discard: oneByOne(discardLetters),
   restore: oneByOne(restoreLetters),
   'edit-letter': oneByOne(editLetter),

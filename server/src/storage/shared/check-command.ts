@@ -50,6 +50,7 @@ const checks: Checks = {
     for (const { letterId } of ends) checkText('letterId', letterId)
   },
   restore: ({ letterIds }) => checkLetterIds(letterIds),
+  'cancel-redrives': ({ letterIds }) => checkLetterIds(letterIds),
   'freeze-ids': ({ campaignId, letterIds }) => {
     checkText('campaignId', campaignId)
     checkLetterIds(letterIds)

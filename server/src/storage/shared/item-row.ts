@@ -80,14 +80,15 @@ const untouched: LetterFacts = {
  * then be stored elsewhere.
  */
 export function factsToText(facts: LetterFacts): string | null {
-  const { requeues, lastRedriveAt, redrives, discardReason, discardCampaign, restoredAt } = facts
+  const { requeues, lastRedriveAt, redrives, discardReason, discardCampaign, restoredAt, wasDead } = facts
   const isUntouched =
     requeues === 0 &&
     lastRedriveAt === null &&
     redrives.length === 0 &&
     discardReason === '' &&
     discardCampaign === undefined &&
-    restoredAt === undefined
+    restoredAt === undefined &&
+    wasDead === undefined
   return isUntouched ? null : JSON.stringify(facts)
 }
 

@@ -12,6 +12,7 @@ import { lease } from './items/lease.ts'
 import { produce } from './items/produce.ts'
 import { clear, deleteItems } from './items/remove.ts'
 import { complete, extend, retry, unlease } from './items/settle.ts'
+import { cancelRedrives } from './letters/cancel-redrives.ts'
 import { discardLetters } from './letters/discard.ts'
 import { editLetter } from './letters/edits.ts'
 import { importLetters } from './letters/import-letters.ts'
@@ -54,6 +55,7 @@ const handlers: Handlers = {
   fence: ({ database }, command) => fence(database, command),
   redrive: redriveLetters,
   'end-redrives': endRedrives,
+  'cancel-redrives': cancelRedrives,
   discard: discardLetters,
   restore: restoreLetters,
   'edit-letter': editLetter,

@@ -10,7 +10,7 @@ import {
   type ItemHead,
   isLetter,
   type Leased,
-  type Outcome,
+  type SentOutcome,
   type Waiting,
   withBytes,
 } from '../../../src/core/item.ts'
@@ -165,7 +165,7 @@ export class ReferenceRows {
   }
 
   /** The outcome, if a letter waits for it. */
-  resolveBy(item: Item, now: Instant): Outcome | undefined {
+  resolveBy(item: Item, now: Instant): SentOutcome | undefined {
     const isAwaited = this.findRedrivingLetter(item) !== undefined
     this.endRedriveBy(item, 'resolved', now)
     return isAwaited ? 'resolved' : undefined
@@ -173,7 +173,7 @@ export class ReferenceRows {
 
   endRedriveBy(
     item: Item,
-    outcome: Outcome,
+    outcome: SentOutcome,
     at: Instant,
     failure = item.failure,
     earlier: readonly Failure[] = [],

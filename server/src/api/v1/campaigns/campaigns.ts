@@ -1,7 +1,5 @@
 /** Routes of campaigns. `events.ts` streams the changes of a campaign. */
 import { Type } from 'typebox'
-import { KnownError } from '../../../errors.ts'
-import type { Campaign, Letters } from '../../../letters/letters.ts'
 import { campaignLetterStates } from '../../../storage/contract/campaigns.ts'
 import { abortOnDisconnect } from '../../http/client-disconnect.ts'
 import { route } from '../../http/route.ts'
@@ -18,6 +16,7 @@ import {
   readCampaignSpec,
 } from './campaign-spec.ts'
 import { CampaignView, viewCampaign } from './campaign-view.ts'
+import { findCampaign } from './find-campaign.ts'
 
 const tag = 'campaigns'
 export const CampaignParams = Type.Object({
@@ -239,9 +238,3 @@ export const campaignRoutes = [
     }),
   ),
 ]
-
-export async function findCampaign({ campaigns }: Pick<Letters, 'campaigns'>, id: string): Promise<Campaign> {
-  const campaign = await campaigns.get(id)
-  if (campaign !== null) return campaign
-  throw new KnownError('CAMPAIGN_NOT_FOUND', `campaign ${JSON.stringify(id)} does not exist`)
-}

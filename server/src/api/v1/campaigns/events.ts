@@ -9,7 +9,8 @@ import { abortOnDisconnect } from '../../http/client-disconnect.ts'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
 import { isEnded, viewCampaign } from './campaign-view.ts'
-import { CampaignParams, findCampaign } from './campaigns.ts'
+import { CampaignParams } from './campaigns.ts'
+import { findCampaign } from './find-campaign.ts'
 
 /** Shorter than the minute after which proxies close a silent connection. */
 const heartbeatMs = 15_000

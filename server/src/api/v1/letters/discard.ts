@@ -1,4 +1,4 @@
-/** Routes that discard named letters, or restore them from the archive. */
+/** The route that discards named letters. `undo.ts` has the routes that take a discard or a redrive back. */
 import { Type } from 'typebox'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
@@ -41,42 +41,4 @@ export const discardRoutes = [
       return { letters: results, discarded, refused: results.length - discarded }
     },
   }),
-
-  ...(['/api/v1/letters/restore', '/api/v1/archive/restore'] as const).map((path) =>
-    route({
-      method: 'POST',
-      path,
-      permission: 'letter.restore',
-      summary:
-        'Restores letters from the archive to their dead queue: as DEAD if they have no redrives left, else as ' +
-        'PENDING. Partial success: the answer has a result for each letter.',
-      tag: path.startsWith('/api/v1/archive') ? 'archive' : 'letters',
-      dialect: v1,
-      schema: {
-        body: Type.Object(
-          { ...namedFields, reason: Type.Optional(RequiredReason) },
-          { additionalProperties: false },
-        ),
-        response: {
-          200: Type.Object({
-            letters: Results,
-            restored: Type.Integer({ description: 'Number of letters that were restored.' }),
-            refused: Refused,
-          }),
-        },
-      },
-      handler: async (request, _reply, context) => {
-        const { reason, ...named } = request.body
-        const letters = context.letters()
-        const done = await changeEach(await resolveIds(named, letters), (letterIds) =>
-          letters.restore(letterIds, createTrace(request, reason)),
-        )
-        const results = done.map(({ id, result }) =>
-          viewDone(id, result?.isRestored ?? false, result?.refusal ?? null),
-        )
-        const restored = results.filter(({ is_done }) => is_done).length
-        return { letters: results, restored, refused: results.length - restored }
-      },
-    }),
-  ),
 ]

@@ -8,7 +8,7 @@ import { ExpectedCount, LetterId, nullable } from '../values/schemas.ts'
 /** More letters need a campaign, which survives a crash, can be halted and reports each outcome. */
 const idsMax = 1_000
 
-const Ids = Type.Array(LetterId, {
+export const Ids = Type.Array(LetterId, {
   minItems: 1,
   description: `The letters, at most ${idsMax}. Use a campaign for more.`,
 })
@@ -94,6 +94,10 @@ const refusals: Readonly<Record<string, string>> = {
   'dead-target': 'the queue to send to is a dead queue, which a redrive never goes to',
   'no-edit': 'this edited version does not exist',
   'not-due': 'the letter is not due yet',
+  'not-discarded': 'the letter is not discarded, or another change discarded it',
+  'not-redriving': 'no redrive of the letter is in progress',
+  processing: 'a worker has leased the item of the redrive',
+  elsewhere: 'the letter was sent to another system',
   'queue-gone': 'the dead queue of the letter was deleted',
   taken: 'a letter with the same source id is in the dead queue',
 }

@@ -100,7 +100,10 @@ export const RedriveView = Type.Object({
     { description: 'Where the copy was sent.' },
   ),
   edit: nullable(Type.Integer(), 'Number of the edited version that was sent; null: the original.'),
-  outcome: nullable(Type.Enum(['resolved', 'failed', 'unknown']), 'Null while the redrive is in progress.'),
+  outcome: nullable(
+    Type.Enum(['resolved', 'failed', 'unknown', 'cancelled']),
+    'Null while the redrive is in progress.',
+  ),
   ended_at: nullableTime('When the outcome was known.'),
 })
 

@@ -1,4 +1,5 @@
 import { restoreLetter } from '../../../core/letter.ts'
+import { findRestoreRefusal } from '../../../core/letter-decisions.ts'
 import type { RestoreLetters, RestoreResult } from '../../contract/letters.ts'
 import { letterEntries } from '../../shared/audit-entries.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
@@ -17,7 +18,14 @@ import {
   toItemHead,
 } from '../items/rows.ts'
 import { findBySource } from '../letters/import-letters.ts'
-import { type FoundLetter, isKsuid } from '../letters/letter-rows.ts'
+import {
+  type ChangedLetter,
+  type FoundLetter,
+  isKsuid,
+  locateMissing,
+  lockLetters as lockLive,
+  writeLetters,
+} from '../letters/letter-rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 
@@ -59,12 +67,16 @@ export async function restoreLetters(
 ): Promise<RestoreResult[]> {
   const { connection } = transaction
   const archived = await lockLetters(transaction, command.letterIds)
+  const others = command.letterIds.filter((letterId) => !archived.has(letterId))
+  const live = await restoreLive(transaction, others, command)
   const sources = await findExistingSources(transaction, [...archived.values()])
   const restored: StoredHead[] = []
   const results = command.letterIds.map((letterId): RestoreResult => {
     const found = archived.get(letterId)
-    if (found === undefined) return { letterId, isRestored: false, refusal: 'missing' }
+    if (found === undefined) return live(letterId)
     const { queueRow, letter } = found
+    const refusal = findRestoreRefusal(letter, true, command.campaignId)
+    if (refusal !== undefined) return { letterId, isRestored: false, refusal }
     const source = letter.sourceId === null ? undefined : sourceKey(queueRow.id, letter.sourceId)
     if (source !== undefined && sources.has(source)) return { letterId, isRestored: false, refusal: 'taken' }
     if (source !== undefined) sources.add(source)
@@ -73,16 +85,51 @@ export async function restoreLetters(
     restored.push({ queueId: queueRow.id, queue: queueRow.queue, item })
     return { letterId, isRestored: true, refusal: null }
   })
-  if (restored.length === 0) return results
-  const inserted = await connection.query(moveRows, encode(headColumns, restored))
+  if (restored.length > 0) await insertRestored(transaction, restored)
+  await insertAudit(connection, letterEntries(command.trace, results))
+  return results
+}
+
+async function insertRestored(transaction: Transaction, restored: readonly StoredHead[]): Promise<void> {
+  const inserted = await transaction.connection.query(moveRows, encode(headColumns, restored))
   // An item with one of the source ids was stored in the meantime. The next attempt reports it as taken.
   if (inserted.length < restored.length) throw new StaleReadError('a source id')
   for (const { queueId, item } of restored) {
     transaction.countChanges.enter(queueId, item)
     transaction.countChanges.add(queueId, item.partition, 'archived', -1)
   }
-  await insertAudit(connection, letterEntries(command.trace, results))
-  return results
+}
+
+/**
+ * Restores letters that were discarded and not archived yet, and returns the result of each. If a letter was
+ * archived since the archive was read, the transaction runs again.
+ */
+async function restoreLive(
+  transaction: Transaction,
+  letterIds: readonly string[],
+  { now, campaignId }: RestoreLetters,
+): Promise<(letterId: string) => RestoreResult> {
+  const live = await lockLive(transaction, letterIds)
+  const locate = await locateMissing(transaction, letterIds, live)
+  const restored: ChangedLetter[] = []
+  const results = new Map<string, RestoreResult>()
+  for (const [letterId, { queueRow, letter }] of live) {
+    const refusal = findRestoreRefusal(letter, false, campaignId)
+    results.set(letterId, { letterId, isRestored: refusal === undefined, refusal: refusal ?? null })
+    if (refusal !== undefined) continue
+    restored.push({ queueRow, before: letter, after: restoreLetter(letter, now, queueRow.queue.redrive) })
+  }
+  await writeLetters(transaction, restored)
+  return (letterId) => {
+    const result = results.get(letterId)
+    if (result !== undefined) {
+      // A letter that is named twice is restored once.
+      if (result.isRestored) results.set(letterId, { letterId, isRestored: false, refusal: 'not-discarded' })
+      return result
+    }
+    if (locate(letterId) === 'archived') throw new StaleReadError(`letter ${letterId}`)
+    return { letterId, isRestored: false, refusal: 'missing' }
+  }
 }
 
 /** Locks the partitions first, in the order of all locks (transaction.ts), then the archived letters. */

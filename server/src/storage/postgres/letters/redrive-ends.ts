@@ -4,7 +4,7 @@
  * redrive.
  */
 import type { Instant } from '../../../core/instant.ts'
-import type { Failure, ItemHead, LeasedHead, Outcome } from '../../../core/item.ts'
+import type { Failure, ItemHead, LeasedHead, SentOutcome } from '../../../core/item.ts'
 import { endRedrive, isRedriving, type RedriveEnd } from '../../../core/letter.ts'
 import { createUnknownOutcome } from '../../../core/transitions.ts'
 import type { EndRedriveResult, EndRedrives } from '../../contract/letters.ts'
@@ -20,7 +20,7 @@ import { type ChangedLetter, type FoundLetter, lockLetters, writeLetters } from 
 export type EndedRedrive = Readonly<{
   letterId: string
   number: number | null
-  outcome: Outcome
+  outcome: SentOutcome
   /** Undefined: the failure of a redrive whose outcome is unknown. */
   failure: Failure | null | undefined
   /** The failures of the item before `failure`. */

@@ -1,10 +1,12 @@
 import { withBytes } from '../../../core/item.ts'
 import { restoreLetter } from '../../../core/letter.ts'
+import { findRestoreRefusal } from '../../../core/letter-decisions.ts'
 import type { RestoreLetters, RestoreResult } from '../../contract/letters.ts'
 import { letterEntries } from '../../shared/audit-entries.ts'
 import { insertAudit } from '../audit/audit.ts'
 import { readQueueId, toItem } from '../items/rows.ts'
-import { insertItem } from '../items/write-rows.ts'
+import { insertItem, rewriteRow } from '../items/write-rows.ts'
+import { type FoundLetter, findLetter } from '../letters/letter-rows.ts'
 import type { Transaction } from '../transaction.ts'
 import { archivedLetterSql, readArchiveRowid } from './read-archive.ts'
 
@@ -12,10 +14,14 @@ import { archivedLetterSql, readArchiveRowid } from './read-archive.ts'
 export function restoreLetters(transaction: Transaction, command: RestoreLetters): RestoreResult[] {
   const { database, queueCache, countChanges } = transaction
   const results = command.letterIds.map((letterId): RestoreResult => {
+    const live = findLetter(transaction, letterId)
+    if (live !== undefined) return restoreLive(transaction, live, command)
     const row = database.array(archivedLetterSql, letterId)
     if (row === undefined) return { letterId, isRestored: false, refusal: 'missing' }
     const queueRow = queueCache.getById(readQueueId(row))
     const archived = toItem(row, queueRow.queue.name)
+    const refusal = findRestoreRefusal(archived, true, command.campaignId)
+    if (refusal !== undefined) return { letterId, isRestored: false, refusal }
     const letter = restoreLetter(archived, command.now, queueRow.queue.redrive)
     if (insertItem(transaction, queueRow, withBytes(letter, archived)) === undefined) {
       return { letterId, isRestored: false, refusal: 'taken' }
@@ -26,4 +32,17 @@ export function restoreLetters(transaction: Transaction, command: RestoreLetters
   })
   insertAudit(database, letterEntries(command.trace, results))
   return results
+}
+
+/** Restores a letter that was discarded and not archived yet. */
+function restoreLive(
+  transaction: Transaction,
+  { queueRow, letter }: FoundLetter,
+  { now, campaignId }: RestoreLetters,
+): RestoreResult {
+  const letterId = letter.rootId
+  const refusal = findRestoreRefusal(letter, false, campaignId)
+  if (refusal !== undefined) return { letterId, isRestored: false, refusal }
+  rewriteRow(transaction, queueRow, letter, restoreLetter(letter, now, queueRow.queue.redrive))
+  return { letterId, isRestored: true, refusal: null }
 }

@@ -1,0 +1,112 @@
+/** Takes back what was done to many letters: restores discarded letters, and cancels redrives. */
+import type { CampaignId, LetterId } from '../core/ids.ts'
+import type { LetterCursor, LetterFilter } from '../storage/contract/letters.ts'
+import type { StoreReads } from '../storage/contract/storage.ts'
+import { selectionChanged } from './campaigns/preview.ts'
+import type { Letters, UndoDone, UndoLimits } from './letters.ts'
+import { stepLettersMax } from './parts.ts'
+
+type Undo = Pick<Letters, 'restoreSelected' | 'cancelCampaignRedrives'>
+type Result = Readonly<{ letterId: LetterId; refusal: string | null }>
+type Change = (letterIds: readonly LetterId[]) => Promise<readonly Result[]>
+/** Ids in pages, so that a large selection is never in memory as a whole. */
+type Pages = (pageMax: number) => AsyncGenerator<readonly LetterId[], void, undefined>
+
+const refusalsKept = 1_000
+const examinedMax = 20_000
+
+export function createUndo(
+  storage: StoreReads,
+  actions: Pick<Letters, 'restore' | 'cancelRedrives'>,
+  elapsedMs: () => number = () => performance.now(),
+): Undo {
+  return {
+    restoreSelected: (selection, limits, trace) => {
+      if ('filter' in selection) {
+        const filter: LetterFilter = { ...selection.filter, states: ['discarded'] }
+        return changeAll(selectByFilter(storage, filter), limits, elapsedMs, (ids) =>
+          actions.restore(ids, trace),
+        )
+      }
+      const { campaignId } = selection
+      const pages = selectOfCampaign(storage, campaignId, 'discarded')
+      return changeAll(pages, limits, elapsedMs, (ids) => actions.restore(ids, trace, campaignId))
+    },
+    cancelCampaignRedrives: (campaignId, limits, trace) =>
+      changeAll(selectOfCampaign(storage, campaignId, 'sent'), limits, elapsedMs, (ids) =>
+        actions.cancelRedrives(ids, trace),
+      ),
+  }
+}
+
+async function changeAll(
+  pages: Pages,
+  { countMax, expectedCount, msMax }: UndoLimits,
+  elapsedMs: () => number,
+  change: Change,
+): Promise<UndoDone> {
+  if (expectedCount !== null) await checkCount(pages, countMax, expectedCount)
+  const deadline = elapsedMs() + msMax
+  const refusals: Result[] = []
+  let [taken, changed] = [0, 0]
+  const describe = (isComplete: boolean): UndoDone => ({
+    changed,
+    refused: taken - changed,
+    refusals: refusals
+      .slice(0, refusalsKept)
+      .map(({ letterId, refusal }) => ({ letterId, refusal: refusal ?? '' })),
+    isComplete,
+  })
+  for await (const page of pages(stepLettersMax)) {
+    if (taken >= countMax) break
+    if (elapsedMs() >= deadline) return describe(false)
+    const ids = page.slice(0, countMax - taken)
+    const refused = (await change(ids)).filter(({ refusal }) => refusal !== null)
+    taken += ids.length
+    changed += ids.length - refused.length
+    if (refusals.length < refusalsKept) refusals.push(...refused)
+  }
+  return describe(true)
+}
+
+/** Counts no further than one letter more than expected. */
+async function checkCount(pages: Pages, countMax: number, expectedCount: number): Promise<void> {
+  let count = 0
+  for await (const page of pages(stepLettersMax)) {
+    count += page.length
+    if (count >= countMax || count > expectedCount) break
+  }
+  const selected = Math.min(count, countMax)
+  if (selected !== expectedCount) throw selectionChanged(selected, expectedCount, selected <= expectedCount)
+}
+
+function selectByFilter(storage: StoreReads, filter: LetterFilter): Pages {
+  return async function* (pageMax) {
+    let after: LetterCursor | null = null
+    do {
+      const order = { order: 'diedAt', isDescending: false, ...(after !== null && { after }) } as const
+      const page = await storage.listLetters({
+        filter,
+        ...order,
+        countMax: pageMax,
+        examinedMax,
+        bytes: 'none',
+      })
+      yield page.letters.map(({ rootId }) => rootId)
+      after = page.next
+    } while (after !== null)
+  }
+}
+
+function selectOfCampaign(storage: StoreReads, campaignId: CampaignId, state: 'discarded' | 'sent'): Pages {
+  return async function* (pageMax) {
+    for (let afterPlace = 0; ; ) {
+      const query = { campaignId, states: [state], afterPlace, countMax: pageMax }
+      const page = await storage.listCampaignLetters(query)
+      yield page.map(({ letterId }) => letterId)
+      const last = page.at(-1)
+      if (last === undefined || page.length < pageMax) return
+      afterPlace = last.place
+    }
+  }
+}
