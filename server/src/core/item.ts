@@ -103,7 +103,9 @@ export type LetterFacts = Readonly<{
   discardCampaign?: CampaignId
   /** When the letter was restored after it was discarded or archived; undefined: it never was. */
   restoredAt?: Instant
-  /** The letter was DEAD before it was discarded, or before the redrive in progress; undefined: it was not. */
+  /**
+   * The letter was DEAD before it was discarded, or before the redrive in progress; undefined: it was not.
+   */
   wasDead?: true
 }>
 

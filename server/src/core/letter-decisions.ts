@@ -1,6 +1,7 @@
 /**
- * Decides whether letters may be redriven, cancelled, discarded or restored, and which refusal is reported when several apply.
- * Pure, so that both stores give the same answer; they look up the facts and execute the plan.
+ * Decides whether letters may be redriven, cancelled, discarded or restored, and which refusal is reported
+ * when several apply. Pure, so that both stores give the same answer; they look up the facts and execute the
+ * plan.
  */
 
 import { mapPartition } from './dead-letter.ts'
@@ -160,8 +161,8 @@ export function findDiscardRefusal(letter: ItemHead | undefined): LetterRefusal 
 }
 
 /**
- * Why a live or archived letter cannot be restored. `not-discarded`: a live letter that was not discarded, or a
- * letter that the given campaign did not discard.
+ * Why a live or archived letter cannot be restored. `not-discarded`: a live letter that was not discarded, or
+ * a letter that the given campaign did not discard.
  */
 export function findRestoreRefusal(
   letter: ItemHead,
@@ -175,12 +176,14 @@ export function findRestoreRefusal(
 }
 
 /**
- * Why a redrive cannot be cancelled. `not-redriving`: no redrive of the letter is in progress. `elsewhere`: the
- * letter was sent to another system. `leased`: a worker has or had the item.
+ * Why a redrive cannot be cancelled. `not-redriving`: no redrive of the letter is in progress. `elsewhere`:
+ * the letter was sent to another system. `leased`: a worker has or had the item.
  */
 export type CancelRefusal = 'missing' | 'archived' | 'not-redriving' | 'elsewhere' | 'leased'
 
-/** Where the item of the redrive in progress was stored. Undefined: none is in progress, or it is elsewhere. */
+/**
+ * Where the item of the redrive in progress was stored. Undefined: none is in progress, or it is elsewhere.
+ */
 export function locateRedrivenItem(letter: ItemHead): RedriveLocation | undefined {
   const record = letter.letter?.redrives[0]
   if (!isRedriving(letter) || record === undefined || record.target.kind !== 'queue') return undefined

@@ -258,9 +258,9 @@ export function listCampaignIds({ redrives, discardCampaign }: LetterFacts): rea
 }
 
 /**
- * Makes a discarded or archived letter open again. A letter that was DEAD or reached the redrive limit becomes
- * DEAD, because as a waiting letter it could not be redriven within its policy. Its retention starts again at
- * `at`.
+ * Makes a discarded or archived letter open again. A letter that was DEAD or reached the redrive limit
+ * becomes DEAD, because as a waiting letter it could not be redriven within its policy. Its retention starts
+ * again at `at`.
  */
 export function restoreLetter(item: ItemHead, at: Instant, policy: RedrivePolicy): WaitingHead | DeadHead {
   const { discardCampaign: _, ...facts } = withoutWasDead(item)

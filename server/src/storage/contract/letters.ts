@@ -153,9 +153,9 @@ export type EndRedrives = Readonly<{
 export type EndRedriveResult = Readonly<{ letterId: LetterId; state: Item['state'] | null }>
 
 /**
- * Cancels redrives whose items no worker has leased: removes the item from the target queue, where it counts as
- * deleted, and makes the letter as it was before the redrive. Both happen in one transaction. A campaign that
- * sent the letter counts it as skipped, with the refusal `redrive-cancelled`.
+ * Cancels redrives whose items no worker has leased: removes the item from the target queue, where it counts
+ * as deleted, and makes the letter as it was before the redrive. Both happen in one transaction. A campaign
+ * that sent the letter counts it as skipped, with the refusal `redrive-cancelled`.
  */
 export type CancelRedrives = Readonly<{
   op: 'cancel-redrives'

@@ -1,9 +1,9 @@
 /**
  * Cancels redrives: removes their items from the target queues, and makes the letters as they were before.
  *
- * Items are locked before letters, as by every command that ends a redrive. The letters are read once without a
- * lock to find their items. If a worker leases an item first, its row is not waiting when the lock is granted,
- * and the redrive is not cancelled; otherwise the lease skips the locked row.
+ * Items are locked before letters, as by every command that ends a redrive. The letters are read once without
+ * a lock to find their items. If a worker leases an item first, its row is not waiting when the lock is
+ * granted, and the redrive is not cancelled; otherwise the lease skips the locked row.
  */
 import type { ItemHead, LeasedHead } from '../../../core/item.ts'
 import { cancelRedrive } from '../../../core/letter.ts'

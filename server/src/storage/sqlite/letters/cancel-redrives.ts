@@ -1,4 +1,6 @@
-/** Cancels redrives: removes their items from the target queues, and makes the letters as they were before. */
+/**
+ * Cancels redrives: removes their items from the target queues, and makes the letters as they were before.
+ */
 import type { ItemHead, LeasedHead } from '../../../core/item.ts'
 import { cancelRedrive } from '../../../core/letter.ts'
 import { type CancelRefusal, findCancelRefusal, locateRedrivenItem } from '../../../core/letter-decisions.ts'
