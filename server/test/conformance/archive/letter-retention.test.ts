@@ -346,7 +346,7 @@ describeStores('letter retention', (given) => {
       expect(await given.storage.counts({ queue: letters })).toMatchObject([
         { accepted: 1, waiting: 1, discarded: 0, archived: 0 },
       ])
-      expect(await restore([letterId])).toEqual([{ letterId, isRestored: false, refusal: 'missing' }])
+      expect(await restore([letterId])).toEqual([{ letterId, isRestored: false, refusal: 'not-discarded' }])
       const sent = await actions.redriveOne(letterId, noon + 3 * day)
       await actions.complete(await actions.leaseOne(sent))
       expect(await actions.readLetter(letterId)).toMatchObject({ state: 'done' })
@@ -369,7 +369,7 @@ describeStores('letter retention', (given) => {
         [true, null],
         [true, null],
         [true, null],
-        [false, 'missing'],
+        [false, 'not-discarded'],
       ])
       const states = (await given.storage.getLetters(ids)).map(({ state }) => state)
       expect(states).toEqual(['waiting', 'dead', 'dead'])

@@ -44,7 +44,7 @@ type Step =
       isCapped: boolean
       isDueOnly: boolean
     }
-  | { do: 'discard' | 'restore' | 'prefetch'; ids: number[] }
+  | { do: 'discard' | 'restore' | 'cancel' | 'prefetch'; ids: number[] }
   | { do: 'postpone'; ids: number[]; forUs: number }
   | { do: 'policy'; redrive: QueuePolicy['redrive'] }
   | { do: 'replan'; countMax: number }
@@ -144,7 +144,10 @@ const aStep: fc.Arbitrary<Step> = fc.oneof(
       isDueOnly: fc.constantFrom(false, false, true),
     }),
   },
-  { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('discard', 'restore', 'restore'), ids }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({ do: fc.constantFrom('discard', 'restore', 'restore', 'cancel'), ids }),
+  },
   {
     weight: 3,
     arbitrary: fc.record({
@@ -347,6 +350,12 @@ class Session {
         const letterIds = step.ids.map((id) => this.#letterIdOf(id))
         const command = { op: 'restore', letterIds, now } as const
         this.#model.letters.restore(command, await run(command))
+        break
+      }
+      case 'cancel': {
+        const letterIds = step.ids.map((id) => this.#letterIdOf(id))
+        const command = { op: 'cancel-redrives', letterIds, now } as const
+        this.#model.letters.cancel(command, await run(command))
         break
       }
       case 'prefetch':

@@ -1,6 +1,6 @@
 /**
  * Runs every action on dead letters, several at a time, until it is killed: moves items to the dead queue,
- * redrives, completes, kills again, discards, archives, restores, deletes. Prints each action before it
+ * redrives, cancels redrives, completes, kills again, discards, archives, restores, deletes. Prints each action before it
  * starts and after the store acknowledged it.
  */
 import { openStorage } from '../../../src/storage/open-storage.ts'
@@ -35,7 +35,9 @@ async function produceDead(): Promise<void> {
   await storage.write([{ op: 'retry', queue: work, partition: 0, items: dead, now: tick() }])
 }
 
-async function someLetters(states: readonly ('waiting' | 'dead')[]): Promise<string[]> {
+async function someLetters(
+  states: readonly ('waiting' | 'dead' | 'leased' | 'discarded')[],
+): Promise<string[]> {
   const page = await storage.listLetters({
     filter: { queues: [letters], states },
     order: 'updatedAt',
@@ -56,6 +58,14 @@ async function redrive(): Promise<void> {
     action: 'redrive',
     letters: results.flatMap((each) => (each.isStarted ? [[each.letterId, each.number]] : [])),
   })
+}
+
+/** Other workers lease the items of these letters at the same time. */
+async function cancel(): Promise<void> {
+  const letterIds = await someLetters(['leased'])
+  report('doing', { action: 'cancel' })
+  await storage.write([{ op: 'cancel-redrives', letterIds, now: tick() }])
+  report('did', { action: 'cancel' })
 }
 
 async function settle(): Promise<void> {
@@ -101,15 +111,16 @@ async function archive(): Promise<void> {
 
 async function restore(): Promise<void> {
   const rows = await storage.listArchivedLetters({ queues: [letters], countMax: 1 + below(4) })
+  const discarded = (await someLetters(['discarded'])).slice(0, 3)
   report('doing', { action: 'restore' })
-  const letterIds = rows.map(({ item }) => item.rootId)
+  const letterIds = [...rows.map(({ item }) => item.rootId), ...discarded]
   await storage.write([{ op: 'restore', letterIds, now: tick() }])
   report('did', { action: 'restore' })
 }
 
 async function live(): Promise<void> {
   for (;;) {
-    await pick([produceDead, redrive, redrive, settle, settle, discard, archive, archive, restore])()
+    await pick([produceDead, redrive, redrive, cancel, settle, settle, discard, archive, archive, restore])()
     report('done')
     if (below(10) === 0) await storage.write([{ op: 'advance', now: tick(minute), countMax: 10 }])
   }

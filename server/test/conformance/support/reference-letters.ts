@@ -2,9 +2,11 @@
 import { expect } from 'vitest'
 import { type Item, isLetter, withBytes } from '../../../src/core/item.ts'
 import {
+  cancelRedrive,
   discardLetter,
   findSourceQueue,
   isDue,
+  isRedriving,
   noDeadline,
   postponeRedrive,
   replanRedrive,
@@ -16,6 +18,8 @@ import { findDiscardRefusal, findRedriveRefusal } from '../../../src/core/letter
 import type { Queue } from '../../../src/core/queue.ts'
 import type { Archive } from '../../../src/storage/contract/archive.ts'
 import type {
+  CancelRedriveResult,
+  CancelRedrives,
   DiscardLetters,
   DiscardResult,
   LetterCursor,
@@ -91,6 +95,12 @@ export class ReferenceLetters {
 
   restore(command: RestoreLetters, result: readonly RestoreResult[]): void {
     const expected = command.letterIds.map((letterId): RestoreResult => {
+      const live = this.#rows.findLetter(letterId)
+      if (live !== undefined) {
+        if (live.state !== 'discarded') return { letterId, isRestored: false, refusal: 'not-discarded' }
+        this.#rows.replace(live, restoreLetter(live, command.now, this.#rows.queue(live.queue).redrive))
+        return { letterId, isRestored: true, refusal: null }
+      }
       const found = this.#rows.findArchived(letterId)
       if (found === undefined) return { letterId, isRestored: false, refusal: 'missing' }
       const { item } = found
@@ -102,6 +112,28 @@ export class ReferenceLetters {
         withBytes(restoreLetter(item, command.now, this.#rows.queue(item.queue).redrive), item),
       )
       return { letterId, isRestored: true, refusal: null }
+    })
+    expect(result).toEqual(expected)
+  }
+
+  cancel(command: CancelRedrives, result: readonly CancelRedriveResult[]): void {
+    const expected = command.letterIds.map((letterId): CancelRedriveResult => {
+      const letter = this.#rows.findLetter(letterId)
+      const refuse = (refusal: CancelRedriveResult['refusal']): CancelRedriveResult => {
+        return { letterId, isCancelled: false, refusal, target: null }
+      }
+      if (letter === undefined) return refuse(this.#locateMissing(letterId))
+      if (letter.state !== 'leased' || !isRedriving(letter)) return refuse('not-redriving')
+      const record = letter.letter?.redrives[0]
+      const target = record?.target.name ?? ''
+      const item = this.#rows
+        .items(target)
+        .find((each) => each.letterId === letterId && each.redrives === record?.number)
+      if (item?.state !== 'waiting' || item.attempts > 0 || item.id !== record?.target.id)
+        return refuse('leased')
+      this.#rows.remove(item, 'deleted')
+      this.#rows.replace(letter, cancelRedrive(letter, command.now, this.#rows.queue(letter.queue).redrive))
+      return { letterId, isCancelled: true, refusal: null, target }
     })
     expect(result).toEqual(expected)
   }

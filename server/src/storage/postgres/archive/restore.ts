@@ -71,8 +71,10 @@ export async function restoreLetters(
   const live = await restoreLive(transaction, others, command)
   const sources = await findExistingSources(transaction, [...archived.values()])
   const restored: StoredHead[] = []
+  const restoredIds = new Set<string>()
   const results = command.letterIds.map((letterId): RestoreResult => {
     const found = archived.get(letterId)
+    if (restoredIds.has(letterId)) return { letterId, isRestored: false, refusal: 'not-discarded' }
     if (found === undefined) return live(letterId)
     const { queueRow, letter } = found
     const refusal = findRestoreRefusal(letter, true, command.campaignId)
@@ -80,7 +82,7 @@ export async function restoreLetters(
     const source = letter.sourceId === null ? undefined : sourceKey(queueRow.id, letter.sourceId)
     if (source !== undefined && sources.has(source)) return { letterId, isRestored: false, refusal: 'taken' }
     if (source !== undefined) sources.add(source)
-    archived.delete(letterId)
+    restoredIds.add(letterId)
     const item = restoreLetter(letter, command.now, queueRow.queue.redrive)
     restored.push({ queueId: queueRow.id, queue: queueRow.queue, item })
     return { letterId, isRestored: true, refusal: null }
