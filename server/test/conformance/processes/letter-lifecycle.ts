@@ -1,7 +1,7 @@
 /**
  * Runs every action on dead letters, several at a time, until it is killed: moves items to the dead queue,
- * redrives, cancels redrives, completes, kills again, discards, archives, restores, deletes. Prints each action before it
- * starts and after the store acknowledged it.
+ * redrives, cancels redrives, completes, kills again, discards, archives, restores, deletes. Prints each
+ * action before it starts and after the store acknowledged it.
  */
 import { openStorage } from '../../../src/storage/open-storage.ts'
 import { bytes, minute, textOf } from '../../make.ts'
