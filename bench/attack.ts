@@ -4,12 +4,14 @@
  * for how long /healthz was unanswered.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { Worker } from 'node:worker_threads'
 import type { BenchOptions } from './arguments.ts'
+import type { HealthFigures, HealthTarget } from './attack-health.ts'
 import { type BenchStore, openBenchStores, storeNames } from './bench-stores.ts'
 import type { BenchResult } from './report.ts'
 
@@ -66,14 +68,14 @@ async function measure(attack: Attack, count: number, benchStore: BenchStore): P
   const server = await startServer(benchStore)
   try {
     await attack.prepare?.(server.url)
-    const before = readRss(server.child)
-    const watch = watchHealth(server)
+    const stopWatching = watchHealth(server)
+    await new Promise((resolve) => setTimeout(resolve, 500))
     const answers = await Promise.all(
       Array.from({ length: count }, () => within(attack.run(server.url)).catch((error) => String(error))),
     )
-    const { unansweredMs, rssMax } = await watch.stop()
+    const { unansweredMs, rssBefore, rssMax } = await stopWatching()
     const isAlive = server.child.exitCode === null && server.child.signalCode === null
-    const growthBytes = Math.max(0, rssMax - before)
+    const growthBytes = Math.max(0, rssMax - rssBefore)
     const answer = [...new Set(answers.map((text) => text.slice(0, 60)))].slice(0, 3).join(' | ')
     return { name: attack.name, isAlive, growthBytes, unansweredMs, answer }
   } finally {
@@ -88,35 +90,14 @@ function within(work: Promise<string>): Promise<string> {
   ])
 }
 
-/** Asks /healthz every 20 ms and reads the memory of the server. */
-function watchHealth(server: Server): { stop(): Promise<{ unansweredMs: number; rssMax: number }> } {
-  let isStopping = false
-  let unansweredMs = 0
-  let rssMax = 0
-  const loop = (async () => {
-    while (!isStopping) {
-      const startedMs = performance.now()
-      await within(get(`${server.url}/healthz`)).catch(() => '')
-      unansweredMs = Math.max(unansweredMs, performance.now() - startedMs)
-      rssMax = Math.max(rssMax, readRss(server.child))
-      await new Promise((resolve) => setTimeout(resolve, 20))
-    }
-  })()
-  return {
-    stop: async () => {
-      isStopping = true
-      await loop
-      return { unansweredMs, rssMax }
-    },
-  }
-}
-
-function readRss({ pid }: ChildProcess): number {
-  try {
-    const status = readFileSync(`/proc/${pid}/status`, 'utf8')
-    return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) * 1_024
-  } catch {
-    return 0
+/** Starts the health checks, and returns a function that ends them. */
+function watchHealth({ url, child }: Server): () => Promise<HealthFigures> {
+  const target: HealthTarget = { url, pid: child.pid ?? 0 }
+  const worker = new Worker(new URL('attack-health.ts', import.meta.url), { workerData: target })
+  return async () => {
+    const figures = once(worker, 'message')
+    worker.postMessage('stop')
+    return (await figures)[0] as HealthFigures
   }
 }
 

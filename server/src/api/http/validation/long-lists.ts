@@ -1,7 +1,10 @@
 import type { TSchema } from 'typebox'
 
-/** The number of elements in a list of a request whose schema has no `maxItems`. */
-export const elementsMax = 10_000
+/**
+ * The number of elements in a list of a request whose schema has no `maxItems`. Larger than the limits that
+ * handlers check themselves (10,000 ids of a campaign), because their messages say what to do instead.
+ */
+export const elementsMax = 20_000
 
 /** A list with more elements than its schema allows. `pointer` is a JSON pointer to it. */
 export type LongList = Readonly<{ pointer: string; message: string }>
