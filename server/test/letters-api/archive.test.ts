@@ -58,7 +58,7 @@ describeLettersServers('the archive', (api) => {
       refused: 2,
       letters: [
         { id: ids[0], is_done: true },
-        { id: ids[3], is_done: false, refusal: 'missing' },
+        { id: ids[3], is_done: false, refusal: 'not-discarded' },
         { is_done: false, refusal: 'missing' },
       ],
     })

@@ -126,7 +126,10 @@ describeStores('audit rows of letters', (given) => {
     await given.run(restore)
     await given.run(restore)
     expect(await trail(a)).toMatchObject([
-      { action: 'letter.restore', details: { requested: 'so', letters: 1, refused: { missing: 2 } } },
+      {
+        action: 'letter.restore',
+        details: { requested: 'so', letters: 1, refused: { missing: 1, 'not-discarded': 1 } },
+      },
       { action: 'letter.discard' },
     ])
     expect(await auditedActions(c)).toEqual([])

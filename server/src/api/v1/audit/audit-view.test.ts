@@ -79,6 +79,8 @@ describe('the details of an audit row', () => {
       ramp: '1m0s',
       halt_ratio: 0.2,
       halt_min: 10,
+      limit: null,
+      expected_count: null,
       letters: 0,
     })
   })
