@@ -1,9 +1,10 @@
 /**
  * A JSON text is parsed if it has at most this number of values (numbers, texts, objects, arrays, at any
  * depth). Parsing, checking and releasing the values of a text takes time and memory for each of them: 64 MB
- * of `[],` are 21 million arrays, which would occupy the server for half a minute.
+ * of `[],` are 21 million arrays, which would occupy the server for half a minute. The limit allows an import
+ * of the largest page of `storage/items.list`: 65,536 items with all their fields.
  */
-export const jsonValuesMax = 500_000
+export const jsonValuesMax = 1_200_000
 
 /** Whether a JSON text has more than `jsonValuesMax` values. Its bytes are read once at most. */
 export function hasTooManyValues(bytes: Uint8Array): boolean {

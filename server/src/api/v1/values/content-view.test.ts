@@ -21,7 +21,7 @@ describe('a payload', () => {
   })
 
   it('a payload with too many values to be parsed is shown as text', () => {
-    const wide = `[${'[],'.repeat(500_000)}[]]`
+    const wide = `[${'[],'.repeat(1_200_000)}[]]`
     expect(viewPayload(bytes(wide), 'json')).toMatchObject({ text: wide })
   })
 
