@@ -25,6 +25,7 @@ import {
   printTexts,
 } from '../counts/count-conditions.ts'
 import { listedColumns, toListedLetter } from '../items/rows.ts'
+import { examinedSummary } from '../letters/merge-ranges.ts'
 import { printPrefilter } from '../letters/prefilter.ts'
 
 /** Letters that one statement looks at: more after a fast statement. */
@@ -150,10 +151,7 @@ export function searchStatement(
     )
     select m.examined_count, m.last_at, m.last_id, m.is_end, h.rank, h.name as queue_name, f.archived_at, ${listedColumns}
     from (
-        select count(*) as examined_count, max(l.at) filter (where l.is_last) as last_at,
-          max(l.id) filter (where l.is_last) as last_id,
-          count(*) = (select count(*) from probed) and not exists (select from edge) as is_end
-        from (select l.*, l.rank = max(l.rank) over () as is_last from examined l) l
+        ${examinedSummary}
       ) m
       left join (
         hits h cross join lateral (select f.* from redrive.archive f where f.ctid = h.location offset 0) f

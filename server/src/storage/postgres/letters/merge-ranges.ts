@@ -22,6 +22,15 @@ const byteColumns: readonly ColumnName[] = ['payload', 'key', 'headers', 'histor
 const letterBytes =
   'octet_length(f.payload) + coalesce(octet_length(f.headers), 0) + coalesce(octet_length(f.history), 0)'
 
+/**
+ * How many letters a statement examined, the last of them, and whether the ranges have no more. For
+ * statements with the tables `probed`, `edge` and `examined`.
+ */
+export const examinedSummary = `select count(*) as examined_count,
+    max(l.at) filter (where l.is_last) as last_at, max(l.id) filter (where l.is_last) as last_id,
+    count(*) = (select count(*) from probed) and not exists (select from edge) as is_end
+  from (select l.*, l.rank = max(l.rank) over () as is_last from examined l) l`
+
 /** A letter that passed in the database. `rank`: its position among the letters that the statement read. */
 export type Hit = Readonly<{ item: ListedLetter; cursor: LetterCursor; rank: number }>
 export type Page = Readonly<{
@@ -129,10 +138,7 @@ export function pageStatement(
     )
     select m.examined_count, m.last_at, m.last_id, m.is_end, h.rank, h.at, q.name as queue_name, ${columns}
     from (
-        select count(*) as examined_count, max(l.at) filter (where l.is_last) as last_at,
-          max(l.id) filter (where l.is_last) as last_id,
-          count(*) = (select count(*) from probed) and not exists (select from edge) as is_end
-        from (select l.*, l.rank = max(l.rank) over () as is_last from examined l) l
+        ${examinedSummary}
       ) m
       left join (
         hits h cross join lateral (select f.* from redrive.items_sourced f where f.ctid = h.location offset 0) f
