@@ -9,6 +9,8 @@ export type BenchOptions = Readonly<{
   items?: number | undefined
   letters?: number | undefined
   stores: readonly StoreKind[]
+  /** The URL of another server to compare with. */
+  peer?: string | undefined
   log(line: string): void
 }>
 
@@ -20,6 +22,7 @@ const optionTexts = {
     'number of dead letters (default 5,000,000 on PostgreSQL, 1,000,000 in a SQLite file)',
   ],
   store: ['--store <kind>', 'only this store: postgres or sqlite'],
+  peer: ['--peer <url>', 'also measure this running server, which implements the Queue API'],
 } as const
 type OptionName = keyof typeof optionTexts
 export type BenchFacts = Readonly<{ description: string; accepts: readonly OptionName[] }>
@@ -47,6 +50,7 @@ export function parseArguments(args: readonly string[], benches: Benches): Parse
         items: { type: 'string' },
         letters: { type: 'string' },
         store: { type: 'string' },
+        peer: { type: 'string' },
       },
     })
     if (values.help) return { kind: 'help', text }
@@ -62,6 +66,7 @@ export function parseArguments(args: readonly string[], benches: Benches): Parse
         items: parseCount('items', values.items, countMax),
         letters: parseCount('letters', values.letters, countMax),
         stores: parseStores(values.store),
+        peer: parsePeer(values.peer),
       },
     }
   } catch (error) {
@@ -110,6 +115,11 @@ function parseStores(text: string | undefined): readonly StoreKind[] {
   if (text === undefined) return ['postgres', 'sqlite']
   if (text === 'postgres' || text === 'sqlite') return [text]
   throw new UsageError(`--store accepts postgres or sqlite, not "${text}"`)
+}
+
+function parsePeer(text: string | undefined): string | undefined {
+  if (text === undefined || /^http:\/\/(127\.0\.0\.1|localhost|\[::1\])(:\d+)?$/.test(text)) return text
+  throw new UsageError(`--peer accepts a URL of this machine such as http://127.0.0.1:2319, not "${text}"`)
 }
 
 function formatUsage(benches: Benches): string {

@@ -2,27 +2,20 @@
  * Measures POST /v1/queue.produce with one item per request against a complete server, and the same requests
  * against an empty Fastify handler. This process serves both; the client is another process.
  */
-import { fork } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
 import { fastify } from 'fastify'
 import { readSettings } from '../server/src/config/read-settings.ts'
 import { settingsTable } from '../server/src/config/settings.ts'
 import { createLogger } from '../server/src/ops/log.ts'
 import { startServer } from '../server/src/server.ts'
 import type { StoreTarget } from '../server/src/storage/open-storage.ts'
-import type { HttpFigures, HttpLoad } from './http-client.ts'
-import { payload } from './peers/peer.ts'
+import { runHttpClient } from './http-figures.ts'
 import type { Measured } from './report.ts'
 
 export const httpOperation = 'produce over HTTP'
 export const httpSubjects = { empty: 'empty Fastify handler' } as const
 
 const connections = 64
-const produced = {
-  queue_name: 'bench',
-  request_timeout: '1m',
-  items: [{ utf8: JSON.stringify(payload) }],
-}
+const queueName = 'bench'
 
 export async function benchHttp({
   seconds,
@@ -47,12 +40,11 @@ async function startRedrive(store: StoreTarget): Promise<Serving> {
   const { settings } = readSettings(settingsTable, [])
   const log = createLogger({ level: 'warn', isPretty: false })
   const server = await startServer({ settings: { ...settings, port: 0 }, store, log })
-  const { queue_name } = produced
   const response = await fetch(`${server.url}/v1/queues.create`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({
-      queue_name,
+      queue_name: queueName,
       lease_timeout: '1m',
       expire_timeout: '24h',
       requested_partitions: 1,
@@ -64,26 +56,10 @@ async function startRedrive(store: StoreTarget): Promise<Serving> {
 
 async function measureHttp(subject: string, serving: Serving, seconds: number): Promise<Measured> {
   try {
-    const load: HttpLoad = {
-      url: `${serving.url}/v1/queue.produce`,
-      body: JSON.stringify(produced),
-      connections,
-      seconds,
-    }
-    const figures = await runClient(load)
+    const load = { url: serving.url, queue: queueName, operation: 'produce', connections, seconds } as const
+    const { cpuUs: _, ...figures } = await runHttpClient(load)
     return { subject, operation: httpOperation, batch: 1, callers: connections, ...figures }
   } finally {
     await serving.stop()
   }
-}
-
-function runClient(load: HttpLoad): Promise<HttpFigures> {
-  return new Promise((resolve, reject) => {
-    const child = fork(fileURLToPath(new URL('http-client.ts', import.meta.url)), [JSON.stringify(load)])
-    child.once('message', (figures) => resolve(figures as HttpFigures))
-    child.once('error', reject)
-    child.once('exit', (code) =>
-      reject(new Error(`the HTTP client ended with code ${code} and without figures`)),
-    )
-  })
 }

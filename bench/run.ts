@@ -26,6 +26,11 @@ const benches: Readonly<Record<string, Bench>> = {
     accepts: ['rounds'],
     load: async () => (await import('./queue.ts')).benchQueue,
   },
+  http: {
+    description: 'single items over HTTP: requests and CPU per request, by number of processes',
+    accepts: ['rounds', 'peer'],
+    load: async () => (await import('./http-servers.ts')).benchHttpServers,
+  },
   'many-queues': {
     description: 'the rate of single calls on one queue, on 16 and on 256',
     accepts: ['rounds', 'items', 'store'],

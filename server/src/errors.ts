@@ -192,6 +192,10 @@ const catalog = {
   },
   LOCK_LOST: { status: 409, hint: 'Stop this work: another server has taken it over.' },
   SETTING_INVALID: { status: 500, hint: 'Run redrive serve --help for all settings and their bounds.' },
+  PROCESSES_REFUSED: {
+    status: 500,
+    hint: 'Use --store postgres://… for several processes, or omit --processes.',
+  },
   SECRET_UNAVAILABLE: {
     status: 500,
     publicMessage: 'a secret that this server needs cannot be read',

@@ -26,6 +26,7 @@ import { KnownError } from './errors.ts'
 import { createLetters } from './letters/create-letters.ts'
 import type { Letters } from './letters/letters.ts'
 import { createLetterLoops, type LetterLoops } from './letters/loops.ts'
+import type { MetricReport } from './ops/combined-metrics.ts'
 import { logEngineEvent } from './ops/engine-log.ts'
 import { readHealth } from './ops/health.ts'
 import { labelValuesMax } from './ops/labelled-totals.ts'
@@ -48,12 +49,16 @@ export type RunningServer = Readonly<{
    * wait for the same end, and the shortest grace applies.
    */
   stop(graceMs: number): Promise<void>
+  /** The metrics of this process, for the process that answers a scrape. */
+  reportMetrics(): Promise<MetricReport>
 }>
 
 export type ServerOptions = Readonly<{
   settings: Settings
   store: StoreTarget
   log: Logger
+  /** Collects the metrics of all processes that serve this port. */
+  collectReports?: () => Promise<readonly MetricReport[]>
 }>
 
 /**
@@ -96,7 +101,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const owner = store.kind === 'postgres' ? randomUUID() : 'the only server'
   const parts = createStoreParts(options, clock, owner)
   const loops = createBackgroundLoops(options, parts, clock, owner)
-  const { app, drain } = await createServerApi(options, parts, loops, clock)
+  const { app, drain, metrics } = await createServerApi(options, parts, loops, clock)
   try {
     await parts.connection.start()
     await listen(app, settings.host, settings.port)
@@ -113,7 +118,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     loops.reconcileLoop.start()
     loops.letterLoops.start()
   }
-  return { url, stop: createStop(app, drain, parts, loops, log) }
+  return { url, stop: createStop(app, drain, parts, loops, log), reportMetrics: metrics.report }
 }
 
 function createStoreParts(
@@ -209,11 +214,11 @@ function createBackgroundLoops(
 }
 
 function createServerApi(
-  { settings, store, log }: ServerOptions,
+  { settings, store, log, collectReports }: ServerOptions,
   { connection, letterTotals, storeWrites, engine, letters }: StoreParts,
   { reconciler, letterLoops }: BackgroundLoops,
   clock: AdjustableClock,
-): Promise<{ app: FastifyInstance; drain: Drain }> {
+): ReturnType<typeof createApi> {
   const readStoreState = () => {
     const { isUp, publicReason, checkedAt } = connection.state()
     return { isUp, reason: publicReason, checkedAt }
@@ -246,6 +251,7 @@ function createServerApi(
         storeWrites,
         connections,
         reconciled: reconciler.state,
+        ...(collectReports !== undefined && { collectReports }),
       }),
     // As long as there is no access control: see requireLoopback.
     isLocalOnly: true,

@@ -29,7 +29,9 @@ export type ApiParts = Readonly<
 >
 
 /** Creates the complete HTTP edge. The caller starts listening. */
-export async function createApi(parts: ApiParts): Promise<{ app: FastifyInstance; drain: Drain }> {
+export async function createApi(
+  parts: ApiParts,
+): Promise<Readonly<{ app: FastifyInstance; drain: Drain; metrics: Metrics }>> {
   const { createMetrics, isLocalOnly, authorize = allowAll, ...rest } = parts
   const { routes = table.routes, dialects = table.dialects, ...others } = rest
   const { queueLimits = defaultLimits, dlqLimits = defaultDlqLimits, ...context } = others
@@ -59,5 +61,5 @@ export async function createApi(parts: ApiParts): Promise<{ app: FastifyInstance
     authorize,
   )
   await app.ready()
-  return { app, drain }
+  return { app, drain, metrics }
 }

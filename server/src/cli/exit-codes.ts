@@ -12,6 +12,7 @@ const badUsage: ReadonlySet<ErrorCode> = new Set([
   'SETTING_INVALID',
   'STORE_URL_INVALID',
   'PROTECTED_MODE',
+  'PROCESSES_REFUSED',
 ] satisfies ErrorCode[])
 
 export function exitCodeFor(error: unknown): number {

@@ -20,6 +20,13 @@ export const settingsTable = {
     max: 65_535,
     sentence: 'The port to listen on. 0 selects any free port.',
   }),
+  processes: integer({
+    default: 1,
+    min: 1,
+    max: 256,
+    sentence:
+      'The number of processes that serve the port, usually the number of cores. More than 1 needs a PostgreSQL store. The limits of connections are for all processes together.',
+  }),
   store: string({
     default: 'data/redrive.db',
     sentence:

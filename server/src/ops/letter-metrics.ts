@@ -35,7 +35,7 @@ export interface LetterMetrics {
   set(figures: LetterFigures | undefined): void
 }
 
-export function createLetterMetrics(registry: Registry, totals: LetterTotals): LetterMetrics {
+export function createLetterMetrics(registry: Registry): LetterMetrics {
   const registers = [registry]
   const letters = new Gauge({
     name: 'redrive_letters',
@@ -49,6 +49,23 @@ export function createLetterMetrics(registry: Registry, totals: LetterTotals): L
     labelNames: ['state'],
     registers,
   })
+  return {
+    set: (figures) => {
+      letters.reset()
+      campaigns.reset()
+      if (figures === undefined) return
+      for (const { queue = '', state = 'waiting', count } of foldSmallQueues(figures.letters)) {
+        const letterClass = queue === otherLabel ? otherLabel : (figures.classes.get(queue) ?? '')
+        letters.inc({ queue, letter_class: letterClass, status: toLetterStatus(state) }, count)
+      }
+      for (const state of unfinished) campaigns.set({ state }, 0)
+      for (const { state } of figures.campaigns) campaigns.inc({ state })
+    },
+  }
+}
+
+export function registerLetterTotals(registry: Registry, totals: LetterTotals): void {
+  const registers = [registry]
   const counter = (name: keyof LetterTotals, help: string, label?: string) =>
     new Counter({
       name: name === 'ended' ? 'redrive_redrives_ended_total' : `redrive_letters_${name}_total`,
@@ -69,20 +86,6 @@ export function createLetterMetrics(registry: Registry, totals: LetterTotals): L
   counter('discarded', 'Letters that were discarded on this server.')
   counter('archived', 'Letters that this server moved to the archive, by dead queue.', 'queue')
   counter('purged', 'Letters that this server permanently removed from the archive, by dead queue.', 'queue')
-
-  return {
-    set: (figures) => {
-      letters.reset()
-      campaigns.reset()
-      if (figures === undefined) return
-      for (const { queue = '', state = 'waiting', count } of foldSmallQueues(figures.letters)) {
-        const letterClass = queue === otherLabel ? otherLabel : (figures.classes.get(queue) ?? '')
-        letters.inc({ queue, letter_class: letterClass, status: toLetterStatus(state) }, count)
-      }
-      for (const state of unfinished) campaigns.set({ state }, 0)
-      for (const { state } of figures.campaigns) campaigns.inc({ state })
-    },
-  }
 }
 
 /** Keeps the queues with the most letters, and adds all others up as one. */

@@ -11,6 +11,8 @@ export type LogOptions = Readonly<{
   /** Coloured short lines for people instead of JSON. Default: true if stdout is a terminal. */
   isPretty?: boolean
   destination?: DestinationStream
+  /** The number of this process, if several serve one port. It is part of every line. */
+  processNumber?: number
 }>
 
 /** Fields that are replaced in every log entry. */
@@ -28,7 +30,7 @@ const secretPaths = [
 export function createLogger(options: LogOptions): Logger {
   const settings: LoggerOptions = {
     level: options.level,
-    base: null,
+    base: options.processNumber === undefined ? null : { process: options.processNumber },
     timestamp: stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
     redact: { paths: secretPaths, censor: '***' },

@@ -7,10 +7,12 @@ import {
   type SummaryConfiguration,
 } from 'prom-client'
 import { usPerSecond } from '../core/instant.ts'
+import { KnownError } from '../errors.ts'
 import type { Counts, QueueCounts } from '../storage/contract/counts.ts'
 import { type AnsweredRequest, AnsweredRequests } from './answered-requests.ts'
+import { combineMetrics, type MetricReport } from './combined-metrics.ts'
 import { otherLabel } from './labelled-totals.ts'
-import { createLetterMetrics, type LetterFigures } from './letter-metrics.ts'
+import { createLetterMetrics, type LetterFigures, registerLetterTotals } from './letter-metrics.ts'
 import type { LetterTotals } from './letter-totals.ts'
 import type { ReconcileState } from './reconciler.ts'
 import type { StoreWriteTimes } from './store-write-times.ts'
@@ -31,6 +33,8 @@ export type MetricsSources = Readonly<{
   reconciled: () => ReconcileState
   /** The longest wait of a scrape for the store. */
   countsMsMax?: number
+  /** Collects the reports of all processes that serve this port, including this one. */
+  collectReports?: () => Promise<readonly MetricReport[]>
 }>
 
 export interface Metrics {
@@ -38,6 +42,8 @@ export interface Metrics {
   observe(request: AnsweredRequest): void
   /** Renders all metrics as Prometheus text. If the store does not answer, only its counts are missing. */
   render(): Promise<string>
+  /** The metrics of this process, without those that are read from the store. */
+  report(): Promise<MetricReport>
 }
 
 const gauges = [
@@ -70,8 +76,11 @@ export function createMetrics(sources: MetricsSources): Metrics {
   registerServerMetrics(registry, sources)
   registry.registerMetric(sources.storeWrites)
   registerDriftMetrics(registry, sources.reconciled)
-  const items = createItemMetrics(registry)
-  const letterMetrics = createLetterMetrics(registry, sources.letterTotals)
+  // Metrics of the store are the same in every process, so they must not be added up.
+  const storeRegistry = new Registry()
+  const items = createItemMetrics(storeRegistry)
+  const letterMetrics = createLetterMetrics(storeRegistry)
+  registerLetterTotals(registry, sources.letterTotals)
 
   let rendering: Promise<string> | undefined
   const readStore = async (): Promise<void> => {
@@ -90,13 +99,27 @@ export function createMetrics(sources: MetricsSources): Metrics {
     render: () => {
       // Scrapes at the same time get the same text.
       rendering ??= readStore()
-        .then(() => registry.metrics())
+        .then(() => Promise.all([renderProcesses(registry, sources.collectReports), storeRegistry.metrics()]))
+        .then((texts) => texts.join('\n'))
         .finally(() => {
           rendering = undefined
         })
       return rendering
     },
+    report: () => registry.getMetricsAsJSON(),
   }
+}
+
+async function renderProcesses(
+  registry: Registry,
+  collectReports: MetricsSources['collectReports'],
+): Promise<string> {
+  if (collectReports === undefined) return registry.metrics()
+  const reports = await collectReports().catch((error: unknown) => {
+    // The metrics of this process alone would look like a restart of all processes.
+    throw new KnownError('SERVER_OVERLOADED', 'the metrics of all processes could not be collected', error)
+  })
+  return combineMetrics(reports)
 }
 
 function registerHttpMetrics(
@@ -139,11 +162,13 @@ function registerServerMetrics(registry: Registry, sources: MetricsSources): voi
     help: 'Always 1; the labels contain the version and the store.',
     labelNames: ['version', 'store'],
     registers,
+    aggregator: 'first',
   }).set({ version: sources.version, store: sources.storeKind }, 1)
   new Gauge({
     name: 'redrive_store_up',
     help: '1 while the store answers, otherwise 0.',
     registers,
+    aggregator: 'min',
     collect() {
       this.set(sources.isStoreUp() ? 1 : 0)
     },
@@ -156,6 +181,7 @@ function registerDriftMetrics(registry: Registry, reconciled: () => ReconcileSta
     name: 'redrive_counts_drift',
     help: 'Counts that did not match their rows in the last comparison. Always 0 unless there is a defect.',
     registers,
+    aggregator: 'max',
     collect() {
       this.set(reconciled().differences)
     },
@@ -173,6 +199,7 @@ function registerDriftMetrics(registry: Registry, reconciled: () => ReconcileSta
     name: 'redrive_counts_compared_timestamp_seconds',
     help: 'When this server last compared counts with rows; 0 if another server does it.',
     registers,
+    aggregator: 'max',
     collect() {
       this.set((reconciled().at ?? 0) / usPerSecond)
     },
