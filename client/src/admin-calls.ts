@@ -4,6 +4,7 @@ import { RedriveError } from './error.ts'
 import { describeFailedAnswer, toError } from './failed-call.ts'
 import { toQueryString } from './query.ts'
 import {
+  type CreatedQueue,
   fromWireQueue,
   type NewQueue,
   type PolicyChanges,
@@ -15,7 +16,7 @@ import {
 import { createQueueApi } from './queue-api.ts'
 import { queuePath } from './queue-path.ts'
 import { fromWireStats, type QueueStats, type WireStats } from './queue-stats.ts'
-import type { Health, ServerInfo, WireQueue, WireQueuesPage } from './wire.ts'
+import type { Health, ServerInfo, WireNewQueue, WireQueue, WireQueuesPage } from './wire.ts'
 
 /** `reason` is recorded in the audit log. */
 export type AuditedOptions = CallOptions & Readonly<{ reason?: string }>
@@ -39,12 +40,12 @@ export interface AdminCalls {
    * Repeated if the answer is lost; then QUEUE_EXISTS with `isOutcomeUnknown` can mean that this call created
    * it.
    */
-  createQueue(queue: NewQueue, options?: AuditedOptions): Promise<Queue>
+  createQueue(queue: NewQueue, options?: AuditedOptions): Promise<CreatedQueue>
   /** Changes the given rules of the policy; the others stay. */
   updateQueue(name: string, policy: PolicyChanges, options?: AuditedOptions): Promise<Queue>
   /**
-   * Deletes a queue with all its items. `force` also deletes a dead queue of class `financial` that has open
-   * letters.
+   * Deletes a queue with all its items. A queue with open dead letters is deleted only with `force`, and the
+   * letters are lost.
    */
   deleteQueue(name: string, options?: CallOptions & Readonly<{ force?: boolean }>): Promise<void>
   /** A queue with its policy and exact counts. */
@@ -56,7 +57,10 @@ export interface AdminCalls {
   resumeQueue(name: string, options?: AuditedOptions): Promise<Queue>
 
   getQueueStats(queue: string, options?: CallOptions): Promise<QueueStats>
-  /** Not repeated if the answer is lost: a repeat would delete items that arrived in between. */
+  /**
+   * Discards open dead letters instead of deleting them. Not repeated if the answer is lost: a repeat would
+   * delete items that arrived in between.
+   */
   clearQueue(queue: string, query: ClearQuery, options?: CallOptions): Promise<void>
   /**
    * The server reads the queue from the store again, so that changes made at another server apply
@@ -69,24 +73,27 @@ export function createAdminCalls(caller: Caller): AdminCalls {
   const { call, callOnce } = createQueueApi(caller)
   const get = async <T>(path: string, options?: CallOptions): Promise<T> =>
     (await caller({ method: 'GET', path: `/api/v1/${path}`, isRepeatable: true }, options)).body as T
-  const change = async (
+  const send = async (
     method: 'POST' | 'PATCH',
     path: string,
     fields: object,
     { reason, ...options }: AuditedOptions = {},
-  ): Promise<Queue> => {
+  ): Promise<unknown> => {
     const body = { ...fields, reason }
     const request = { method, path: `/api/v1/${path}`, body, isRepeatable: true } as const
-    return fromWireQueue((await caller(request, options)).body as WireQueue)
+    return (await caller(request, options)).body
   }
+  const change = async (...request: Parameters<typeof send>): Promise<Queue> =>
+    fromWireQueue((await send(...request)) as WireQueue)
 
   return {
     getInfo: (options) => get('info', { retriesMax: 0, ...options }),
     getHealth: (options) => getHealth(caller, options),
 
-    createQueue: ({ name, partitions, policy = {}, isPaused }, options) => {
+    createQueue: async ({ name, partitions, policy = {}, isPaused }, options) => {
       const queue = { name, partitions, policy: toWirePolicy(policy), is_paused: isPaused }
-      return change('POST', 'queues', queue, options)
+      const created = (await send('POST', 'queues', queue, options)) as WireNewQueue
+      return { ...fromWireQueue(created), warnings: created.warnings }
     },
     updateQueue: (name, policy, options) =>
       change('PATCH', queuePath(name), { policy: toWirePolicy(policy) }, options),

@@ -70,6 +70,7 @@ export type {
   RestoreResults,
 } from './letter-wire.ts'
 export type {
+  CreatedQueue,
   NewQueue,
   PolicyChanges,
   Queue,

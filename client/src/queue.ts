@@ -47,6 +47,7 @@ export type NewQueue = Readonly<{
   name: string
   /** Default 1. */
   partitions?: number
+  /** Default: 10 attempts, with delays that grow from 1 s to 5 min. */
   policy?: PolicyChanges
   /** A paused queue leases no items. Default false. */
   isPaused?: boolean
@@ -69,6 +70,12 @@ export type Queue = Readonly<{
       >
   >
 }>
+
+/**
+ * `warnings`: sentences about the consequences of the policy, such as what happens to items that fail if the
+ * queue has no dead queue.
+ */
+export type CreatedQueue = Queue & Readonly<{ warnings: readonly string[] }>
 
 export type QueuesQuery = Readonly<{
   namespace?: string

@@ -99,4 +99,6 @@ export type WireExtendedLeases = Readonly<{ lease_deadline: string }>
 export type WireCancelledLease = Readonly<{ is_cancelled: boolean }>
 
 /** `GET /api/v1/queues`. */
+/** The answer to a creation. */
+export type WireNewQueue = WireQueue & Readonly<{ warnings: readonly string[] }>
 export type WireQueuesPage = Readonly<{ queues: readonly WireQueue[]; next_cursor: string | null }>

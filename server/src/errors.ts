@@ -106,7 +106,7 @@ const catalog = {
   QUEUE_IN_USE: { status: 409, hint: 'First change the queues that use it as their dead queue.' },
   QUEUE_HOLDS_LETTERS: {
     status: 409,
-    hint: 'Redrive or discard the letters first. To erase them permanently, set force (queue.clear: destructive).',
+    hint: 'Redrive or discard the letters first. With force, deleting the queue also erases them; queue.clear with destructive discards them.',
   },
   PARTITION_NOT_FOUND: {
     status: 400,
@@ -161,7 +161,7 @@ const catalog = {
   },
   LETTER_NOT_DISCARDABLE: {
     status: 409,
-    hint: 'Wait until its redrive or lease ends. Resolved letters cannot be discarded.',
+    hint: 'Wait until its redrive or lease ends, or cancel the redrive. Resolved letters cannot be discarded.',
   },
   GROUP_NOT_FOUND: { status: 404, hint: 'Check the id. GET /api/v1/groups lists all groups.' },
   TARGET_INVALID: {

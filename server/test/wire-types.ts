@@ -12,6 +12,7 @@ import type * as client from '../../client/src/index.ts'
 import type {
   WireCancelledLease,
   WireExtendedLeases,
+  WireNewQueue,
   WirePolicyChanges,
   WireProducedItems,
   WireQueue,
@@ -93,7 +94,7 @@ export type QueueTests = [
   Expect<SameType<WireQueue, Answer<'GET', '/api/v1/queues/{name}'>>>,
   Expect<SameType<WireQueuesPage, Answer<'GET', '/api/v1/queues'>>>,
   Expect<ValidRequest<client.QueuesQuery, Query<'/api/v1/queues'>>>,
-  Expect<SameType<WireQueue, Answer<'POST', '/api/v1/queues'>>>,
+  Expect<SameType<WireNewQueue, Answer<'POST', '/api/v1/queues'>>>,
   Expect<SameType<WireQueue, Answer<'PATCH', '/api/v1/queues/{name}'>>>,
   Expect<ValidRequest<WirePolicyChanges, Body<'PATCH', '/api/v1/queues/{name}'>['policy']>>,
   Expect<SameType<WireProducedItems, Answer<'POST', '/api/v1/queues/{name}/items'>>>,

@@ -1,5 +1,8 @@
-/** Letters of this class are removed only one by one, or with an explicit `force`. */
+/** Letters of this class are discarded only by id or by campaign, or with an explicit `force`. */
 export const guardedClass = 'financial'
+
+/** The states of open letters: nobody decided about them yet, or their redrive is in progress. */
+export const openLetterStates = ['waiting', 'scheduled', 'leased', 'dead'] as const
 
 /** The states of letters that may be archived. */
 export type EndedState = 'done' | 'dead' | 'discarded'

@@ -209,9 +209,16 @@ export function findCancelRefusal(
   return isItem && isUntouched ? undefined : 'leased'
 }
 
-/** True: removing the letter would lose it, because nobody decided about it yet. */
-export function isOpenLetter(item: ItemHead): boolean {
-  return isLetter(item) && (item.state === 'waiting' || item.state === 'leased' || item.state === 'dead')
+/**
+ * Decides how a request that removes items treats one of them. Open letters are discarded, so that they can
+ * be restored. A letter whose redrive is in progress is kept: the end of the redrive decides about it. A
+ * discarded letter is kept too, so that a repeated request does not remove it for good.
+ */
+export type Removal = 'remove' | 'discard' | 'keep'
+
+export function decideRemoval(item: ItemHead): Removal {
+  if (!isLetter(item) || item.state === 'done') return 'remove'
+  return item.state === 'discarded' || isRedriving(item) ? 'keep' : 'discard'
 }
 
 function refuseByState(letter: ItemHead): LetterRefusal | undefined {

@@ -73,6 +73,17 @@ export const defaultPolicy: QueuePolicy = {
   reference: '',
 }
 
+/**
+ * The defaults of queues that are created with our own API and client. The Queue API has those of its
+ * contract: no limit, and a retry is immediate. The delays before the tenth attempt add up to 511 s, so that
+ * no item dies in an outage of 8 minutes.
+ */
+export const boundedPolicy: QueuePolicy = {
+  ...defaultPolicy,
+  attemptsMax: 10,
+  retry: { kind: 'exponential', delayUsMin: 1_000_000, delayUsMax: 300_000_000, jitter: 0.2 },
+}
+
 export function changePolicy(queue: Queue, changes: PolicyChanges, now: Instant): Queue {
   const redrive = { ...queue.redrive, ...changes.redrive }
   const changed = { ...queue, ...changes, redrive, updatedAt: now }

@@ -128,6 +128,18 @@ describe('an item that is due', () => {
     expect(onDue(aLeasedItem(), rules, noon + day)).toMatchObject({ to: 'move', cause: 'expire' })
   })
 
+  it('an item whose lease ends waits as long as the retry policy of its queue demands', () => {
+    const retry = { kind: 'exponential', delayUsMin: second, delayUsMax: minute, jitter: 0.2 } as const
+    const availableAt = (attempts: number, chance: number) => {
+      const transition = onDue(aLeasedItem({ attempts }), aQueue({ retry }), noon, chance)
+      return transition.to === 'waiting' ? transition.availableAt : undefined
+    }
+    expect(availableAt(1, 0.5)).toBe(noon + second)
+    expect(availableAt(3, 0.5)).toBe(noon + 4 * second)
+    expect(availableAt(1, 0)).toBe(noon + 0.8 * second)
+    expect(onDue(aLeasedItem(), aQueue(), noon)).toMatchObject({ to: 'waiting', availableAt: null })
+  })
+
   it('an item that waited too long expires, but a dead letter never does', () => {
     expect(onDue(anItem(), aQueue(), noon + day)).toMatchObject({
       to: 'remove',

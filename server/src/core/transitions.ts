@@ -76,12 +76,12 @@ export function retryItem(item: LeasedHead, request: RetryRequest, rules: Rules,
   if (request.isDead) return kill(item, failed('declared_dead'), rules, 'declared-dead')
   if (item.attempts > getAttemptsMax(item, rules)) return kill(item, failed('attempts'), rules, 'attempts')
   const availableAt =
-    request.availableAt === undefined ? retryAt(item, request, rules, now) : request.availableAt
+    request.availableAt === undefined ? retryAt(item, rules, now, request.chance ?? 0.5) : request.availableAt
   return { to: 'waiting', availableAt, failure: failed('retried'), cause: 'retry' }
 }
 
-function retryAt(item: LeasedHead, request: RetryRequest, rules: Rules, now: Instant): Instant | null {
-  const delayUs = retryDelayUs(rules.retry, item.attempts, () => request.chance ?? 0.5)
+function retryAt(item: LeasedHead, rules: Rules, now: Instant, chance: number): Instant | null {
+  const delayUs = retryDelayUs(rules.retry, item.attempts, () => chance)
   return delayUs === 0 ? null : later(now, delayUs)
 }
 
@@ -101,9 +101,10 @@ const leaseEnded = 'lease ended: the item was not completed, extended or given b
 
 /**
  * The transition of an item whose `dueAt` is reached: a lease ends, a scheduled item becomes available, a
- * waiting item expires, or the retention of an ended item is over.
+ * waiting item expires, or the retention of an ended item is over. `chance`, in [0, 1): the jitter of the
+ * retry policy, which also applies to leases that end, because the item may be what its workers crash on.
  */
-export function onDue(item: ItemHead, rules: Rules, now: Instant): Transition {
+export function onDue(item: ItemHead, rules: Rules, now: Instant, chance = 0.5): Transition {
   switch (item.state) {
     case 'leased': {
       const failed = (reason: string) => createFailure(item, { message: leaseEnded }, reason, now)
@@ -112,7 +113,8 @@ export function onDue(item: ItemHead, rules: Rules, now: Instant): Transition {
       if (item.attempts >= getAttemptsMax(item, rules))
         return kill(item, failed('attempts'), rules, 'attempts')
       if (isExpired(item, now)) return kill(item, failed('expired'), rules, 'expire')
-      return { to: 'waiting', availableAt: null, failure: failed('lease_ended'), cause: 'lease-end' }
+      const availableAt = retryAt(item, rules, now, chance)
+      return { to: 'waiting', availableAt, failure: failed('lease_ended'), cause: 'lease-end' }
     }
     case 'waiting': {
       if (item.availableAt !== null) {

@@ -7,6 +7,7 @@ import { readWithin } from './deadline.ts'
 import { createDueScheduler, type DueScheduler } from './due-scheduler.ts'
 import type { Engine } from './engine.ts'
 import { createEventEmitter, type EventEmitter } from './events.ts'
+import { createLeaseCallRecorder, type LeaseCallRecorder } from './lease-call-recorder.ts'
 import { createLoop } from './loop.ts'
 import { createQueueAdmin } from './queue-admin.ts'
 import { QueueRuntimes } from './queue-runtimes.ts'
@@ -30,6 +31,9 @@ export type EngineOptions = Readonly<{
 /** How often waiting leases look for items of other servers, in case a notification was lost. */
 const refreshMs = 1_000
 
+/** How often lease calls are recorded for other servers. */
+const recordMs = 5_000
+
 type Parts = Readonly<{
   storage: Storage
   clock: Clock
@@ -41,16 +45,19 @@ type Parts = Readonly<{
   writer: Writer
   scheduler: DueScheduler
   runtimes: QueueRuntimes
+  leaseCalls: LeaseCallRecorder
 }>
 
 export function createEngine(storage: Storage, options: EngineOptions): Engine {
   const parts = createParts(storage, options)
-  const { announcer, events, writer, scheduler, runtimes, onError } = parts
+  const { announcer, events, writer, scheduler, runtimes, leaseCalls, onError } = parts
   const stopListening = storage.onAnnounced((queues) => runtimes.onAnnounced(queues))
   const refreshing = createLoop(refreshMs, () => runtimes.refreshWaiting(), onError)
+  const recording = createLoop(recordMs, () => leaseCalls.pass(), onError)
   if (options.isTicking ?? true) {
     scheduler.start()
     refreshing.start()
+    recording.start()
   }
   return {
     ...createQueueAdmin(parts),
@@ -60,10 +67,11 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
     onEvent: events.subscribe,
     hold: (queue, isHeld) => runtimes.hold(queue, isHeld),
     advance: () => scheduler.advance(),
+    recordLeaseCalls: () => leaseCalls.pass(),
     close: async () => {
       const finished = runtimes.finish(new KnownError('SHUTTING_DOWN', 'the server is shutting down'))
       stopListening()
-      await Promise.all([finished, scheduler.stop(), refreshing.stop(), announcer.stop()])
+      await Promise.all([finished, scheduler.stop(), refreshing.stop(), recording.stop(), announcer.stop()])
     },
   }
 }
@@ -97,7 +105,9 @@ function createParts(storage: Storage, options: EngineOptions): Parts {
     onDue: (at) => scheduler.wakeBy(at),
     onError,
   })
-  return { storage, clock, random, batchMsMax, onError, announcer, events, writer, scheduler, runtimes }
+  const leaseCalls = createLeaseCallRecorder({ writer, clock, listCalls: () => runtimes.listLeaseCalls() })
+  const running = { announcer, events, writer, scheduler, runtimes, leaseCalls }
+  return { storage, clock, random, batchMsMax, onError, ...running }
 }
 
 type ItemCalls = Pick<Engine, 'produce' | 'lease' | 'complete' | 'retry' | 'extend'>
@@ -151,7 +161,11 @@ function createReads({ storage, batchMsMax, runtimes }: Parts): Reads {
     getQueue: (name) => read(storage.getQueue(name)),
     listQueues: (query) => read(storage.listQueues(query)),
     listItems: (query) => read(storage.listItems(query)),
-    lastLeaseCallAt: (name) => runtimes.peek(name)?.lastLeaseCallAt ?? null,
+    lastLeaseCallAt: async (name) => {
+      const here = runtimes.peek(name)?.lastLeaseCallAt ?? null
+      const recorded = await read(storage.readLeaseCall(name))
+      return here === null || recorded === null ? (here ?? recorded) : Math.max(here, recorded)
+    },
     stats: async (name) => {
       const runtime = await runtimes.open(name)
       const partitions = await read(storage.counts({ queue: name }))

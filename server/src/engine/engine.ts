@@ -32,7 +32,7 @@ export interface Engine {
   updateQueue(name: QueueName, changes: PolicyChanges, trace?: Trace): Promise<Queue>
   /**
    * Rejects requests that wait in the queue with QUEUE_SHUTTING_DOWN. Unless forced, rejects with
-   * QUEUE_HOLDS_LETTERS if the queue has open letters of class `financial`.
+   * QUEUE_HOLDS_LETTERS if the queue has open letters.
    */
   deleteQueue(name: QueueName, trace?: Trace, how?: Readonly<{ isForced: boolean }>): Promise<void>
   getQueue(name: QueueName): Promise<Queue | null>
@@ -80,20 +80,30 @@ export interface Engine {
     items: readonly ItemToImport[],
     trace?: Trace,
   ): Promise<readonly ImportResult[]>
-  deleteItems(queue: QueueName, partition: number, ids: readonly ItemId[], trace?: Trace): Promise<number>
   /**
-   * Removes items in steps, each with its audit row; items that arrive in the meantime may be removed, too.
-   * Returns how many were removed.
+   * Removes items in steps, each with its audit row, and discards open letters instead. A call that ended
+   * half-way can be repeated. Rejects with LETTER_NOT_DISCARDABLE if a redrive of a letter is in progress.
    */
-  clear(queue: QueueName, what: ClearOptions, trace?: Trace): Promise<number>
+  deleteItems(
+    queue: QueueName,
+    partition: number,
+    ids: readonly ItemId[],
+    trace?: Trace,
+  ): Promise<RemovedCounts>
+  /**
+   * Removes items in steps, each with its audit row, and discards open letters instead. Letters whose redrive
+   * is in progress stay. Items that arrive in the meantime may be removed, too. A call that ended half-way
+   * can be repeated.
+   */
+  clear(queue: QueueName, what: ClearOptions, trace?: Trace): Promise<RemovedCounts>
   listItems(query: ItemsQuery): Promise<readonly Item[]>
   stats(queue: QueueName): Promise<QueueStats>
 
   /**
-   * When a worker last asked this server for items of the queue; now if one waits. Null: none asked since the
-   * server opened the queue. Other servers on the same store are not asked.
+   * When a worker last asked for items of the queue; now if one waits at this server. Calls to other servers
+   * on the same store are known after about 5 s, and with an accuracy of 30 s. Null: none ever asked.
    */
-  lastLeaseCallAt(queue: QueueName): Instant | null
+  lastLeaseCallAt(queue: QueueName): Promise<Instant | null>
 
   /**
    * Writes commands that have no function of their own here, in one transaction: everything that other layers
@@ -113,6 +123,8 @@ export interface Engine {
   hold(queue: QueueName, isHeld: boolean): void
   /** Everything that is due by now has happened when it resolves. */
   advance(): Promise<void>
+  /** For tests. Records the lease calls of this server for other servers, as it does every 5 s. */
+  recordLeaseCalls(): Promise<void>
 
   /**
    * Accepts no new calls. Waiting leases are rejected with SHUTTING_DOWN, everything else finishes. A second
@@ -154,9 +166,11 @@ export type ClearOptions = Readonly<{
   isWaiting: boolean
   isScheduled: boolean
   isLeased: boolean
-  /** Also removes letters of class `financial`. Otherwise `clear` rejects with QUEUE_HOLDS_LETTERS. */
+  /** Also discards letters of class `financial`. Otherwise `clear` rejects with QUEUE_HOLDS_LETTERS. */
   isForced?: boolean
 }>
+/** How many items were removed, and how many letters were discarded. */
+export type RemovedCounts = Readonly<{ removed: number; discarded: number }>
 export type QueueStats = Readonly<{
   /** Requests that are not written yet. */
   produceWaiting: number

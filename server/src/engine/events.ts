@@ -79,6 +79,12 @@ export function toEvents(command: Command, result: unknown): readonly EngineEven
       const discarded = (result as ResultOf<typeof command>).filter(({ isDiscarded }) => isDiscarded)
       return counted(discarded.length, (count) => ({ type: 'letters-discarded', count }))
     }
+    case 'clear':
+    case 'delete':
+      return counted((result as ResultOf<typeof command>).discarded, (count) => ({
+        type: 'letters-discarded',
+        count,
+      }))
     case 'archive':
       return counted((result as ResultOf<typeof command>).archived, (count) => ({
         type: 'letters-archived',

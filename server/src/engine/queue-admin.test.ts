@@ -32,7 +32,7 @@ describe('queue administration', () => {
     const what = { isWaiting: true, isScheduled: false, isLeased: false }
     for (let times = 0; times < 5; times++) await engine.produce('orders', newItems(500))
     const writes = watchWrites(storage)
-    expect(await engine.clear('orders', what, ann)).toBe(2_500)
+    expect(await engine.clear('orders', what, ann)).toEqual({ removed: 2_500, discarded: 0 })
     expect(writes()).toEqual(['clear', 'clear', 'clear'])
     const trace = { actor: 'ann', target: 'orders', reason: 'test data', requestId: 'r1' }
     expect(await storage.listAudit({ countMax: 3 })).toMatchObject(
@@ -43,7 +43,7 @@ describe('queue administration', () => {
       })),
     )
     const before = await storage.listAudit({ countMax: 1 })
-    expect(await engine.clear('orders', what, ann)).toBe(0)
+    expect(await engine.clear('orders', what, ann)).toEqual({ removed: 0, discarded: 0 })
     expect(await storage.listAudit({ countMax: 1 })).toEqual(before)
 
     for (let times = 0; times < 5; times++) await engine.produce('orders', newItems(500))

@@ -6,14 +6,14 @@ import type { QueueName } from '../core/ids.ts'
 import type { Clock } from '../core/instant.ts'
 import type { Queue } from '../core/queue.ts'
 import type { AuditEntry } from '../storage/contract/audit.ts'
-import type { Import, ImportResult, ItemToImport } from '../storage/contract/items.ts'
+import type { Clear, Import, ImportResult, ItemToImport, RemoveResult } from '../storage/contract/items.ts'
 import type { Command, StoreReads } from '../storage/contract/storage.ts'
 import { stepBytesMax } from '../storage/shared/byte-budget.ts'
 import { checkCommand } from '../storage/shared/check-command.ts'
 import { queueNotFound } from '../storage/shared/queue-checks.ts'
 import type { Announcer } from './announcer.ts'
 import { readWithin, writeWithin } from './deadline.ts'
-import type { Engine, Trace } from './engine.ts'
+import type { Engine, RemovedCounts, Trace } from './engine.ts'
 import type { QueueRuntimes } from './queue-runtimes.ts'
 import type { Writer } from './writer.ts'
 
@@ -116,25 +116,39 @@ function createBulkCalls(parts: QueueAdminParts): BulkCalls {
     },
     deleteItems: async (queue, partition, ids, trace) => {
       await checkStore(parts, queue)
-      const act = actTrace(parts, trace, 'items.delete', { partition })
-      const [{ removed }] = await writer.write([{ op: 'delete', queue, partition, ids, ...act }])
+      let total = noneRemoved
+      for (let left = [...new Set(ids)].sort(); left.length > 0; ) {
+        const step = left.slice(0, stepItemsMax)
+        const act = actTrace(parts, trace, 'items.delete', { partition })
+        const now = clock.now()
+        const [done] = await writer.write([{ op: 'delete', queue, partition, ids: step, now, ...act }])
+        total = addRemoved(total, done)
+        const { next } = done
+        left = next === null ? left.slice(step.length) : left.filter((id) => id > next)
+      }
       await runtimes.refresh(queue)
-      return removed
+      return total
     },
     clear: async (queue, what, trace) => {
       await checkStore(parts, queue)
-      let total = 0
-      for (let isMore = true; isMore; ) {
+      let total = noneRemoved
+      for (let after: string | null = ''; after !== null; ) {
         const act = actTrace(parts, trace, 'queue.clear', { ...what })
-        const command = { op: 'clear', queue, ...what, countMax: stepItemsMax, ...act } as const
-        const [cleared] = await writer.write([command])
-        total += cleared.removed
-        isMore = cleared.isMore
+        const step: Clear = { op: 'clear', queue, ...what, after, countMax: stepItemsMax, now: clock.now() }
+        const [cleared]: readonly [RemoveResult] = await writer.write([{ ...step, ...act }])
+        total = addRemoved(total, cleared)
+        after = cleared.next
       }
       await runtimes.refresh(queue)
       return total
     },
   }
+}
+
+const noneRemoved: RemovedCounts = { removed: 0, discarded: 0 }
+
+function addRemoved(total: RemovedCounts, { removed, discarded }: RemoveResult): RemovedCounts {
+  return { removed: total.removed + removed, discarded: total.discarded + discarded }
 }
 
 async function importStep(

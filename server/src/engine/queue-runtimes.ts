@@ -3,6 +3,7 @@
  * is deleted, by this server or by another one.
  */
 import type { QueueName } from '../core/ids.ts'
+import type { Instant } from '../core/instant.ts'
 import { KnownError } from '../errors.ts'
 import { queueNotFound } from '../storage/shared/queue-checks.ts'
 import { readWithin } from './deadline.ts'
@@ -54,6 +55,11 @@ export class QueueRuntimes {
     )
     this.#all.set(name, opening)
     return opening
+  }
+
+  /** The last lease calls of the open queues that had one. */
+  listLeaseCalls(): readonly Readonly<{ queue: QueueName; at: Instant }>[] {
+    return [...this.#open].flatMap(([queue, { lastLeaseCallAt: at }]) => (at === null ? [] : [{ queue, at }]))
   }
 
   /** The runtime of a queue if one is open or being opened, once it is open. */

@@ -241,7 +241,9 @@ class Session {
   async end(): Promise<void> {
     await this.#engine.close()
     await Promise.all([...this.#waiters.values()].map(({ answer }) => answer))
-    await this.#storage.write(this.#names.map((name) => ({ op: 'delete-queue', name }) as const))
+    await this.#storage.write(
+      this.#names.map((name) => ({ op: 'delete-queue', name, isForced: true }) as const),
+    )
   }
 
   #open(): Engine {

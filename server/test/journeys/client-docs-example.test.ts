@@ -31,7 +31,13 @@ describe('the example in the client documentation', () => {
     expect(String(printed)).toBe('sending to ada@example.com\n')
     child.kill('SIGTERM')
     expect(await once(child, 'exit')).toEqual([0, null])
-    const { counts } = await createClient({ url }).getQueue('emails')
+    const { counts, policy } = await createClient({ url }).getQueue('emails')
     expect(counts).toMatchObject({ completed: 1, leased: 0, waiting: 0 })
+    // An item that fails neither occupies its workers all the time nor is it lost.
+    expect(policy).toMatchObject({
+      attemptsMax: 10,
+      retry: { kind: 'exponential', delays: ['1s', '5m0s'] },
+      deadQueue: 'emails-dead',
+    })
   })
 })

@@ -58,9 +58,13 @@ describeLettersServers('the audit log', (api) => {
     expect((await api.get(`/api/v1/letters?queue=${dead}`)).body.total).toBe(3)
 
     expect((await api.post('/v1/queue.clear', { ...clear, destructive: true })).status).toBe(200)
-    expect(await details(dead)).toMatchObject({ removed: 3, letters: { PENDING: 2, RETRYING: 1 } })
+    expect(await details(dead)).toMatchObject({ removed: 0, discarded: { PENDING: 2 }, kept: 1 })
     expect((await api.post('/v1/queues.delete', { ...gone, force: true })).status).toBe(200)
-    expect(await details(dead)).toEqual({ force: true, removed: 0 })
+    expect(await details(dead)).toEqual({
+      force: true,
+      removed: 3,
+      letters: { RETRYING: 1, DISCARDED: 2 },
+    })
   })
 
   it('the audit log is searched by actor', async () => {

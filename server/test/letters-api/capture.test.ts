@@ -241,7 +241,7 @@ describeLettersServers('capturing letters over HTTP', (api) => {
     const other = `${dead}-other`
     await api.post('/api/v1/queues', { name: other })
     await api.capture(other, createEnvelope(queue))
-    await api.client.deleteQueue(other)
+    await api.client.deleteQueue(other, { force: true })
     await api.post('/api/v1/queues', { name: other, policy: { dead_queue: dead } })
     const refused = await api.post('/api/v1/letters', { queue: other, letters: [createEnvelope(queue)] })
     expect(refused).toMatchObject({ status: 400, body: { error: { code: 'DEAD_QUEUE_INVALID' } } })

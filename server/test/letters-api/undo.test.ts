@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { pollUntil } from '../http/poll-until.ts'
 import { type Body, createEnvelope, describeLettersServers, type LettersServer } from './servers.ts'
 import { complete, declareDead, lease } from './worker.ts'
@@ -36,6 +36,77 @@ describeLettersServers('undo', (api) => {
     ])
     const { groups } = (await api.get(`/api/v1/groups?queue=${dead}`)).body
     expect(groups).toMatchObject([{ count: 3, statuses: { PENDING: 2, DISCARDED: 1 } }])
+  })
+
+  describe('nothing removes open letters in passing', () => {
+    const countsOf = async (name: string): Promise<Body> =>
+      (await api.get(`/api/v1/queues/${name}`)).body.counts
+
+    it.each([
+      ['queue.clear', 'standard', {}],
+      ['queue.clear with destructive', 'financial', { destructive: true }],
+    ])('%s on a dead queue of class %s discards its letters', async (_, letter_class, options) => {
+      const { queue, dead } = await api.createQueues({ letter_class })
+      const ids = await api.capture(dead, createEnvelope(queue), createEnvelope(queue))
+      await api.post('/v1/queue.produce', {
+        queue_name: dead,
+        request_timeout: '1m',
+        items: [{ utf8: 'no letter' }],
+      })
+      const cleared = await api.post('/v1/queue.clear', { queue_name: dead, queue: true, ...options })
+      expect(cleared.status).toBe(200)
+      expect(await countsOf(dead)).toMatchObject({ waiting: 0, discarded: 2, deleted: 1 })
+      const { body: letter } = await api.get(`/api/v1/letters/${ids[0]}`)
+      expect(letter).toMatchObject({ status: 'DISCARDED', discard_reason: 'queue.clear' })
+      expect(letter.audit).toMatchObject([{ action: 'letter.discard', details: { by: 'queue.clear' } }])
+      expect((await restore({ filter: { queue: dead } })).body).toMatchObject({ restored: 2 })
+      expect(await countStatuses(dead)).toEqual({ PENDING: 2 })
+    })
+
+    it('storage/items.delete discards letters, also if it is repeated', async () => {
+      const { dead, ids } = await createLetters(api, 2)
+      const gone = { queue_name: dead, partition: 0, ids }
+      for (let times = 0; times < 2; times++) {
+        expect((await api.post('/v1/storage/items.delete', gone)).status).toBe(200)
+        expect(await countStatuses(dead)).toEqual({ DISCARDED: 2 })
+      }
+      expect((await restore({ ids })).body).toMatchObject({ restored: 2 })
+    })
+
+    it('storage/items.delete of a letter in redrive is refused', async () => {
+      const { dead, ids } = await createLetters(api, 2)
+      await api.post('/api/v1/letters/redrive', { ids: ids.slice(0, 1) })
+      const refused = await api.post('/v1/storage/items.delete', { queue_name: dead, partition: 0, ids })
+      expect(refused).toMatchObject({
+        status: 400,
+        body: { message: `letter ${ids[0]} cannot be removed: its redrive is in progress` },
+      })
+      expect(await countStatuses(dead)).toEqual({ PENDING: 1, RETRYING: 1 })
+    })
+
+    it('deleting a dead queue with open letters is refused without force, with a way out', async () => {
+      const { queue, dead } = await createLetters(api, 2)
+      await api.post('/v1/queues.update', { queue_name: queue, dead_queue: '' })
+      const way = 'redrive or discard them first, or set force'
+      const message = `queue ${dead} holds 2 open dead letters, which would be lost with it; ${way}`
+      const refused = await fetch(`${api.url}/api/v1/queues/${dead}`, { method: 'DELETE' })
+      expect(refused.status).toBe(409)
+      expect(await refused.json()).toMatchObject({ error: { code: 'QUEUE_HOLDS_LETTERS', message } })
+      const byQueueApi = await api.post('/v1/queues.delete', { queue_name: dead })
+      expect(byQueueApi).toMatchObject({ status: 400, body: { message } })
+      await api.post('/v1/queue.clear', { queue_name: dead, queue: true })
+      expect((await api.post('/v1/queues.delete', { queue_name: dead })).status).toBe(200)
+    })
+
+    it('a queue that holds no letters is cleared and deleted as the Queue API defines', async () => {
+      const { queue } = await api.createQueues()
+      const items = [{ utf8: 'a' }, { utf8: 'b' }]
+      await api.post('/v1/queue.produce', { queue_name: queue, request_timeout: '1m', items })
+      expect((await api.post('/v1/queue.clear', { queue_name: queue, queue: true })).status).toBe(200)
+      expect(await countsOf(queue)).toMatchObject({ waiting: 0, discarded: 0, deleted: 2 })
+      await api.post('/v1/queue.produce', { queue_name: queue, request_timeout: '1m', items })
+      expect((await api.post('/v1/queues.delete', { queue_name: queue })).status).toBe(200)
+    })
   })
 
   it('a restored letter is DEAD if it was DEAD before, also if the redrive limit was raised since then', async () => {

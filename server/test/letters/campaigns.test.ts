@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, expect, it } from 'vitest'
 import { ksuidToUuid } from '../../src/core/ksuid.ts'
+import { previewCampaign } from '../../src/letters/campaigns/preview.ts'
 import type { Campaign } from '../../src/letters/letters.ts'
 import type { Command } from '../../src/storage/contract/storage.ts'
 import { expectRefusal } from '../conformance/support/expect-refusal.ts'
@@ -442,6 +443,41 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     gone.abort()
     for await (const _ of world.letters.campaigns.watch(campaign.id, gone.signal))
       throw new Error('not any more')
+  })
+
+  it('a preview that stops searching first says that its count is not exact, and counts all on request', async () => {
+    const { queue, deadQueue } = await begin(35)
+    const spec = aSpec(deadQueue, { selection: { filter: { queues: [deadQueue], text: 'card' } } })
+    const parts = { storage: given.storage, now: noon, lastLeaseCallAt: async () => noon }
+    // Each look at the time is 2 s later, so that the search stops after its first page.
+    let elapsed = 0
+    const elapsedMs = () => (elapsed += 2_000)
+    const inexact = await previewCampaign(parts, spec, {}, elapsedMs)
+    expect(inexact).toMatchObject({ count: 10, isExact: false, targets: [{ queue, count: 10 }] })
+    expect(inexact.warnings[0]).toBe(
+      'the count is not exact: at least 10 letters match. The search stopped after 10 letters; ' +
+        'set count_exactly to count all of them',
+    )
+    const exact = await previewCampaign(parts, spec, { isCountedExactly: true }, elapsedMs)
+    expect(exact).toMatchObject({ count: 35, isExact: true, targets: [{ queue, count: 35 }] })
+    expect(exact.warnings.join()).not.toContain('not exact')
+  })
+
+  it('a preview knows of workers that lease from another server, and of those before a restart', async () => {
+    const { queue, deadQueue } = await begin(2)
+    const idle = /has no active workers/
+    const there = world.startServer()
+    const warnings = async () => (await world.letters.campaigns.preview(aSpec(deadQueue))).warnings.join('\n')
+    expect(await warnings()).toContain(`queue ${queue} has no active workers: none ever asked for items`)
+    const leased = there.engine.lease(queue, { clientId: 'w', countMax: 1, timeoutMs: 1 })
+    await expect(leased).rejects.toMatchObject({ code: 'LEASE_TIMEOUT' })
+    await there.engine.recordLeaseCalls()
+    expect(await warnings()).not.toMatch(idle)
+    await there.engine.close()
+    world.tick(4 * minute)
+    expect(await warnings()).not.toMatch(idle)
+    world.tick(2 * minute)
+    expect(await warnings()).toContain(`queue ${queue} has no active workers: none asked for items for 6 min`)
   })
 
   it('a preview changes nothing and warns about skipped letters and targets', async () => {

@@ -80,7 +80,7 @@ export class RandomOperators {
     for (const { queue, deadQueue } of this.#pairs) {
       await this.#given.storage.write([
         { op: 'delete-queue', name: queue },
-        { op: 'delete-queue', name: deadQueue },
+        { op: 'delete-queue', name: deadQueue, isForced: true },
       ])
     }
   }
@@ -94,6 +94,8 @@ export class RandomOperators {
       (letters) => letters.redrive(this.#pickLetters(), this.#pickRedriveOptions(), ann),
       (letters) => letters.discard(this.#pickLetters().slice(0, 2), ann),
       (letters) => letters.restore(this.#pickLetters(), ann),
+      () => this.#clearDeadQueue(),
+      () => this.#deleteLetterItems(),
       (letters) => this.#createCampaign(letters),
       (letters) => this.#changeCampaign(letters),
       runCampaigns,
@@ -132,6 +134,30 @@ export class RandomOperators {
       diedAt: this.system.now(),
     }))
     for (const { letterId } of await letters.capture(deadQueue, captured, ann)) this.letterIds.add(letterId)
+  }
+
+  /** How many letters left the archive for good, by retention. */
+  async countPurged(): Promise<number> {
+    const counts = await Promise.all(
+      this.#pairs.map(({ deadQueue }) => this.#given.storage.counts({ queue: deadQueue })),
+    )
+    return counts.flat().reduce((sum, { purged }) => sum + purged, 0)
+  }
+
+  async #clearDeadQueue(): Promise<void> {
+    const { deadQueue: queue } = this.#random.pick(this.#pairs)
+    const isLeased = this.#random.next() < 0.5
+    const what = { isWaiting: true, isScheduled: true, isLeased, countMax: 1 + this.#random.below(5) }
+    await this.#given.run({ op: 'clear', queue, ...what, now: this.system.now() })
+  }
+
+  async #deleteLetterItems(): Promise<void> {
+    const { deadQueue: queue } = this.#random.pick(this.#pairs)
+    const letters = await this.#given.storage.getLetters(this.#pickLetters().slice(0, 3))
+    const ids = letters
+      .filter((letter) => letter.queue === queue && letter.state !== 'done')
+      .map(({ id }) => id)
+    await this.#given.run({ op: 'delete', queue, partition: 0, ids, now: this.system.now() })
   }
 
   async #createCampaign(letters: Letters): Promise<void> {

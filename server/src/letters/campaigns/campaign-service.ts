@@ -50,7 +50,8 @@ export class CampaignService implements Campaigns {
     const { log = silent } = parts
     this.#storage = parts.storage
     this.#engine = parts.engine
-    this.#lastLeaseCallAt = parts.engine.lastLeaseCallAt
+    const { storage, engine } = parts
+    this.#lastLeaseCallAt = engine.lastLeaseCallAt ?? ((queue) => storage.readLeaseCall(queue))
     this.#clock = parts.clock
     this.#random = parts.random ?? Math.random
     this.#log = log

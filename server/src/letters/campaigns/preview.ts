@@ -22,7 +22,7 @@ const queuesMax = 10_000
 const stillArrivingUs = 10 * 60 * usPerSecond
 const groupsLookedAt = 20
 
-/** A target queue without a lease call within this time has no workers, as far as this server can see. */
+/** A target queue without a lease call within this time has no workers. */
 const leasedLatelyUs = 5 * 60 * usPerSecond
 /** How long the creation of a campaign may count its letters. The frozen set is compared in any case. */
 const expectedSearchMs = 10_000
@@ -38,8 +38,8 @@ type Found = Omit<CampaignPreview, 'warnings'> &
 export type PreviewParts = Readonly<{
   storage: StoreReads
   now: Instant
-  /** Undefined: this program does not lease items. */
-  lastLeaseCallAt: ((queue: QueueName) => Instant | null) | undefined
+  /** When a worker last asked any server for items of the queue; null: none ever did. */
+  lastLeaseCallAt: (queue: QueueName) => Promise<Instant | null>
 }>
 
 export async function previewCampaign(
@@ -340,13 +340,14 @@ export async function describeIdle(
   const partitions = await storage.counts({ queue })
   if (partitions.some(({ leased }) => leased > 0)) return undefined
   const waiting = partitions.reduce((sum, each) => sum + each.waiting, 0)
-  const last = lastLeaseCallAt?.(queue) ?? null
+  const last = await lastLeaseCallAt(queue)
   if (last !== null && now - last < leasedLatelyUs) return undefined
-  if (lastLeaseCallAt === undefined && waiting === 0) return undefined
-  const since =
-    last === null ? 'since it started' : `for ${Math.floor((now - last) / (60 * usPerSecond))} min`
+  const asked =
+    last === null
+      ? 'none ever asked for items'
+      : `none asked for items for ${Math.floor((now - last) / (60 * usPerSecond))} min`
   const already = waiting === 0 ? '' : `, and ${waiting} items are already waiting in it`
-  return `queue ${queue} has no active workers: none asked this server for items ${since}${already}`
+  return `queue ${queue} has no active workers: ${asked}${already}`
 }
 
 function warnAboutClass(

@@ -36,8 +36,8 @@ export type ItemResults = {
   unlease: { unleased: number }
   advance: AdvanceResult
   import: readonly ImportResult[]
-  delete: { removed: number }
-  clear: { removed: number; isMore: boolean }
+  delete: RemoveResult
+  clear: RemoveResult
 }
 
 export interface ItemStore {
@@ -206,20 +206,34 @@ export type ImportResult = Readonly<{
   expireDeadline: Instant
 }>
 
-/** Deletes items in any state. Unknown ids are skipped. */
+/**
+ * Deletes items in any state, lowest ids first, up to `stepBytesMax`; call again with the ids after `next`.
+ * Unknown ids are skipped. Open letters are discarded instead (`decideRemoval` in core/letter-decisions.ts),
+ * and discarded letters stay. Refused with LETTER_NOT_DISCARDABLE if a redrive of a named letter is in
+ * progress.
+ */
 export type Delete = Readonly<{
   op: 'delete'
   queue: QueueName
   partition: number
   ids: readonly ItemId[]
-  /** The audit row has up to 1,000 of the deleted ids, and the number of deleted letters by state. */
+  /** When letters are discarded. Default: the time of the store's clock. */
+  now?: Instant
+  /**
+   * The audit row has up to 1,000 of the ids, and the numbers of deleted and discarded letters by state. Each
+   * discarded letter has a row of its own.
+   */
   trace?: AuditContext
 }>
 
+/** `next`: more may be left after the item with this id; null: nothing is left. */
+export type RemoveResult = Readonly<{ removed: number; discarded: number; next: ItemId | null }>
+
 /**
  * Deletes items of the given states, lowest ids first, at most `countMax` and up to `stepBytesMax`; call
- * again while `isMore`. Done and dead items stay. Refused with QUEUE_HOLDS_LETTERS if it would delete letters
- * of a queue with the class `financial`.
+ * again with `after` until `next` is null. Done and dead items stay. Open letters are discarded instead of
+ * deleted, and letters whose redrive is in progress stay. Refused with QUEUE_HOLDS_LETTERS if it would
+ * discard letters of a queue with the class `financial`.
  */
 export type Clear = Readonly<{
   op: 'clear'
@@ -229,9 +243,16 @@ export type Clear = Readonly<{
   isScheduled: boolean
   isLeased: boolean
   countMax: number
-  /** Delete letters of every class. */
+  /** Only items with a higher id: `next` of the step before. */
+  after?: ItemId
+  /** Discard letters of every class. */
   isForced?: boolean
-  /** The audit row has the number of deleted items, and of deleted letters by state. */
+  /** When letters are discarded. Default: the time of the store's clock. */
+  now?: Instant
+  /**
+   * The audit row has the number of deleted items, and of discarded letters by state. Each discarded letter
+   * has a row of its own.
+   */
   trace?: AuditContext
 }>
 

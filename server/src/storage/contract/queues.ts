@@ -4,18 +4,21 @@ import type { Instant } from '../../core/instant.ts'
 import type { NewQueue, PolicyChanges, Queue } from '../../core/queue.ts'
 import type { AuditContext } from './audit.ts'
 
-export type QueueCommand = CreateQueue | UpdateQueue | DeleteQueue
+export type QueueCommand = CreateQueue | UpdateQueue | DeleteQueue | RecordLeaseCalls
 
 export type QueueResults = {
   'create-queue': Queue
   'update-queue': Queue
   'delete-queue': { removed: number }
+  'record-lease-calls': undefined
 }
 
 export interface QueueStore {
   getQueue(name: QueueName): Promise<Queue | null>
   /** In byte order of their names. */
   listQueues(query: QueuesQuery): Promise<readonly Queue[]>
+  /** The newest lease call that a server has recorded; null: none. */
+  readLeaseCall(name: QueueName): Promise<Instant | null>
 }
 
 /**
@@ -37,16 +40,25 @@ export type UpdateQueue = Readonly<{
 
 /**
  * Deletes a queue with all its items, counts and archived items. Refused with QUEUE_IN_USE while it is the
- * dead queue of another queue, and with QUEUE_HOLDS_LETTERS while it has open letters (waiting, in progress
- * or DEAD) and the class `financial`.
+ * dead queue of another queue, and unless forced with QUEUE_HOLDS_LETTERS while it has open letters (waiting,
+ * in progress or DEAD).
  */
 export type DeleteQueue = Readonly<{
   op: 'delete-queue'
   name: QueueName
-  /** Delete the queue even if it holds letters. */
+  /** Delete the queue even if it holds open letters, which are lost. */
   isForced?: boolean
   /** The audit row has the number of deleted letters by state. */
   trace?: AuditContext
+}>
+
+/**
+ * Records when workers last asked for items. An earlier time than the recorded one changes nothing, and
+ * queues that do not exist are skipped.
+ */
+export type RecordLeaseCalls = Readonly<{
+  op: 'record-lease-calls'
+  calls: readonly Readonly<{ queue: QueueName; at: Instant }>[]
 }>
 
 /** `from`: the first name to list, included. */

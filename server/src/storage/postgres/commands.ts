@@ -23,6 +23,7 @@ import { endRedrives } from './letters/redrive-ends.ts'
 import { replanRedrives } from './letters/replan.ts'
 import { acquireLock, fence, releaseLock, renewLock } from './locks/locks.ts'
 import { deleteQueue } from './queues/delete-queue.ts'
+import { recordLeaseCalls } from './queues/lease-calls.ts'
 import { createQueue, updateQueue } from './queues/queues.ts'
 import type { Transaction } from './transaction.ts'
 
@@ -43,6 +44,7 @@ const handlers: Handlers = {
   'create-queue': oneByOne(createQueue),
   'update-queue': oneByOne(updateQueue),
   'delete-queue': oneByOne(deleteQueue),
+  'record-lease-calls': oneByOne(recordLeaseCalls),
   produce,
   lease,
   complete: async (transaction, commands) =>

@@ -60,6 +60,7 @@ import { groupArrivals, groupSlugs, listGroups } from './letters/list-groups.ts'
 import { listLetters } from './letters/list-letters.ts'
 import { findLettersByUuid, getLetters, readPayloadSizes } from './letters/read-letters.ts'
 import { checkReadable, migrate } from './migrations/migrate.ts'
+import { readLeaseCall } from './queues/lease-calls.ts'
 import { QueueCache } from './queues/queue-cache.ts'
 import { getQueue, listQueues } from './queues/queues.ts'
 import { CountSlots, type StoreContext } from './store-context.ts'
@@ -148,6 +149,10 @@ class PostgresStorage implements Storage {
 
   getQueue(name: string): Promise<Queue | null> {
     return this.#run(() => getQueue(this.#store.connections, name))
+  }
+
+  readLeaseCall(name: string): Promise<Instant | null> {
+    return this.#run(() => readLeaseCall(this.#store.connections, name))
   }
 
   listQueues(query: QueuesQuery): Promise<readonly Queue[]> {

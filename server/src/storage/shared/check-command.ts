@@ -31,6 +31,12 @@ const checks: Checks = {
   lease: ({ holders }) => {
     for (const holder of holders) checkText('holder', holder)
   },
+  'record-lease-calls': ({ calls }) => {
+    for (const { queue, at } of calls) {
+      checkText('queue', queue)
+      checkInstant('at', at)
+    }
+  },
   'create-queue': checkNewQueue,
   'update-queue': ({ changes }) => checkText('deadQueue', changes.deadQueue),
   audit: ({ entries }) => {

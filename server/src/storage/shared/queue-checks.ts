@@ -18,12 +18,22 @@ export function queueInUse(name: string, user: string): KnownError {
   return new KnownError('QUEUE_IN_USE', `queue ${name} is the dead queue of ${user}`)
 }
 
-/** Refuses to delete letters of a guarded class. `count`: the open letters that would be deleted. */
-export function checkOpenLetters(queue: Queue, count: number): void {
+/** Refuses to delete a queue that holds open letters. `count`: their number. */
+export function checkHoldsNoOpenLetters({ name }: Queue, count: number): void {
   if (count === 0) return
   throw new KnownError(
     'QUEUE_HOLDS_LETTERS',
-    `queue ${queue.name} is of class ${queue.letterClass} and holds ${count} open dead letters`,
+    `queue ${name} holds ${count} open dead letters, which would be lost with it; ` +
+      'redrive or discard them first, or set force',
+  )
+}
+
+/** Refuses to discard all letters of a guarded class at once. `count`: the letters to discard. */
+export function checkMayClear({ name, letterClass }: Queue, count: number): void {
+  if (count === 0) return
+  throw new KnownError(
+    'QUEUE_HOLDS_LETTERS',
+    `queue ${name} is of class ${letterClass} and holds ${count} open dead letters`,
   )
 }
 

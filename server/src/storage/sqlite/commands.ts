@@ -22,6 +22,7 @@ import { endRedrives } from './letters/redrive-ends.ts'
 import { replanRedrives } from './letters/replan.ts'
 import { acquireLock, fence, releaseLock, renewLock } from './locks/locks.ts'
 import { deleteQueue } from './queues/delete-queue.ts'
+import { recordLeaseCalls } from './queues/lease-calls.ts'
 import { createQueue, updateQueue } from './queues/queues.ts'
 import type { EncodedImportResults, WriterCommand } from './threads/capture-encoding.ts'
 import type { Transaction } from './transaction.ts'
@@ -37,6 +38,7 @@ const handlers: Handlers = {
   'create-queue': ({ database, queueCache }, command) => createQueue(database, queueCache, command),
   'update-queue': ({ database, queueCache }, command) => updateQueue(database, queueCache, command),
   'delete-queue': deleteQueue,
+  'record-lease-calls': recordLeaseCalls,
   produce,
   lease,
   complete,

@@ -31,6 +31,7 @@ function createStorage(backend: Backend): Storage {
     },
     getQueue: (name) => ask({ read: 'queue', name }),
     listQueues: (query) => ask({ read: 'queues', query }),
+    readLeaseCall: (name) => ask({ read: 'lease-call', name }),
     counts: (query) => ask({ read: 'counts', query }),
     queueCounts: (query) => ask({ read: 'queue-counts', query }),
     listItems: (query) => ask({ read: 'items', query }),

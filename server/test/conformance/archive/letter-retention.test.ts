@@ -74,7 +74,11 @@ describeStores('letter retention', (given) => {
       )
       await given.run({ op: 'advance', now: noon + 10_000 * day, countMax: 10 })
       const all = { isWaiting: true, isScheduled: true, isLeased: true, countMax: 10 }
-      expect(await given.run({ op: 'clear', queue: letters, ...all })).toEqual({ removed: 0, isMore: false })
+      expect(await given.run({ op: 'clear', queue: letters, ...all })).toEqual({
+        removed: 0,
+        discarded: 0,
+        next: null,
+      })
       expect(await actions.readLetter(letterId)).toEqual(before)
       expect(await given.storage.nextDueAt()).toBeNull()
     })
@@ -392,7 +396,8 @@ describeStores('letter retention', (given) => {
       expect(await restore([first])).toEqual([{ letterId: first, isRestored: false, refusal: 'taken' }])
       expect(await actions.readLetter(second)).toEqual(before)
       expect(await archived([first])).toHaveLength(1)
-      await given.run({ op: 'delete', queue: letters, partition: 0, ids: [second] })
+      await actions.discard([second])
+      await archive(letters)
       expect(await restore([first])).toEqual([{ letterId: first, isRestored: true, refusal: null }])
     })
 

@@ -7,6 +7,7 @@ import type { Storage } from '../../../src/storage/contract/storage.ts'
 import { bytes, hour, minute, newItems, noon, second, textOf } from '../../make.ts'
 import { repeats, withRandom } from '../../random-test.ts'
 import type { SeededRandom } from '../../seeded-random.ts'
+import { executeSql } from '../support/execute-sql.ts'
 import { expectConsistentStore, expectUnique } from '../support/expect-consistent-store.ts'
 import { expectRefusal } from '../support/expect-refusal.ts'
 import { listAll, run } from '../support/store-reads.ts'
@@ -83,6 +84,52 @@ describeTheseStores(['PostgreSQL'], 'two servers with different clocks', (given)
     await expectRefusal(run(given.storage, lease), 'QUEUE_NOT_FOUND')
     await run(other, { op: 'create-queue', queue: { name: queue, partitions: 3 }, now: noon })
     expect((await run(given.storage, { ...produce, partition: 2 })).ids).toHaveLength(2)
+    await other.close()
+  })
+
+  it('two servers know when a worker last asked either of them for items', async () => {
+    const other = await given.testStore.open()
+    const queue = await given.queue()
+    expect(await other.readLeaseCall(queue)).toBeNull()
+    const record = (storage: Storage, at: number) =>
+      run(storage, {
+        op: 'record-lease-calls',
+        calls: [
+          { queue, at },
+          { queue: 'nowhere', at },
+        ],
+      })
+    await record(given.storage, noon)
+    expect(await other.readLeaseCall(queue)).toBe(noon)
+    await record(other, noon + minute)
+    // A server that is late does not undo what another recorded.
+    await record(given.storage, noon + 1)
+    expect(await given.storage.readLeaseCall(queue)).toBe(noon + minute)
+    await run(other, { op: 'delete-queue', name: queue })
+    expect(await given.storage.readLeaseCall(queue)).toBeNull()
+    await run(other, { op: 'create-queue', queue: { name: queue }, now: noon })
+    expect(await given.storage.readLeaseCall(queue)).toBeNull()
+    await other.close()
+  })
+
+  it('records of lease calls and deletions of the queue do not block each other, and leave no row', async () => {
+    const other = await given.testStore.open()
+    for (let round = 0; round < 10; round++) {
+      const queue = await given.queue()
+      const calls = [{ queue, at: noon }]
+      await Promise.all([
+        run(given.storage, { op: 'record-lease-calls', calls }),
+        run(other, { op: 'delete-queue', name: queue }),
+        run(given.storage, { op: 'record-lease-calls', calls }),
+      ])
+      expect(await other.readLeaseCall(queue)).toBeNull()
+    }
+    await executeSql(
+      given.testStore.target,
+      (schema) => `do $$ begin
+        if exists (select from ${schema}lease_calls) then raise exception 'a row of a deleted queue is left'; end if;
+      end $$`,
+    )
     await other.close()
   })
 

@@ -127,7 +127,7 @@ describeStores('counts of letters', (given) => {
       isLeased: true,
       countMax: 10,
     })
-    expect(await states()).toEqual([])
+    expect(await states()).toEqual([{ count: 1, redrives: 1, state: 'discarded' }])
   })
 
   it('counts of letters are removed with their queue', async () => {
@@ -135,7 +135,7 @@ describeStores('counts of letters', (given) => {
     await actions.produceDead(work, newItems(3))
     await given.run({ op: 'delete-queue', name: work })
     expect(await count({}, ['queue'])).toEqual([{ count: 3, queue: letters }])
-    await given.run({ op: 'delete-queue', name: letters })
+    await given.run({ op: 'delete-queue', name: letters, isForced: true })
     expect(await count({}, dimensions)).toEqual([])
     expect(await groups({}, true)).toEqual([])
     expect(await given.storage.countOpenSince(noon - hour)).toBe(0)
@@ -164,7 +164,7 @@ describeStores('counts of letters', (given) => {
       const young = open.filter(({ diedAt }) => (diedAt ?? 0) >= since)
       expect(await given.storage.countOpenSince(since)).toBe(young.length)
     }
-    for (const queue of queues.toReversed()) await given.run({ op: 'delete-queue', name: queue })
+    for (const name of queues.toReversed()) await given.run({ op: 'delete-queue', name, isForced: true })
   }
 
   describe('open letters since a time', () => {

@@ -237,7 +237,10 @@ class Session {
     const redrive = { mode: 'auto', redrivesMax: 2, backoff } as const
     await session.#create({ name: letters, partitions: 2, attemptsMax: 2, leaseUs: minute, redrive })
     await session.#create({ name: work, partitions: 2, deadQueue: letters, attemptsMax: 2, leaseUs: minute })
-    await session.#create({ name: keeps, partitions: 2, onDead: 'keep', keepDoneUs: minute, leaseUs: second })
+    // After a failed attempt, and after the end of a lease, its items wait.
+    const retry = { kind: 'fixed', delayUs: 2 * second, jitter: 0 } as const
+    const kept = { onDead: 'keep', keepDoneUs: minute, leaseUs: second, retry } as const
+    await session.#create({ name: keeps, partitions: 2, ...kept })
     return session
   }
 
@@ -279,9 +282,12 @@ class Session {
         const command = {
           op: 'delete',
           ids: this.#idsOf(step.ids),
-          queue,
-          partition: step.partition,
+          ...at,
         } as const
+        if (this.#model.isRefused(command)) {
+          await expectRefusal(run(command), 'LETTER_NOT_DISCARDABLE')
+          break
+        }
         const deleted = await run(command)
         this.#model.delete(command, deleted, await this.#endedAt())
         break
@@ -309,7 +315,16 @@ class Session {
       case 'clear': {
         const { isWaiting, isScheduled, isLeased, countMax } = step
         const where = step.isAll ? {} : { partition: step.partition }
-        const command = { op: 'clear', queue, isWaiting, isScheduled, isLeased, countMax, ...where } as const
+        const command = {
+          op: 'clear',
+          queue,
+          isWaiting,
+          isScheduled,
+          isLeased,
+          countMax,
+          now,
+          ...where,
+        } as const
         const cleared = await run(command)
         this.#model.clear(command, cleared, await this.#endedAt())
         break
@@ -469,7 +484,7 @@ class Session {
   async end(): Promise<void> {
     const [work, keeps, letters] = this.#names
     await this.#given.storage.write(
-      [work, keeps, letters].map((name) => ({ op: 'delete-queue', name }) as const),
+      [work, keeps, letters].map((name) => ({ op: 'delete-queue', name, isForced: true }) as const),
     )
   }
 

@@ -316,21 +316,25 @@ describeStores('a campaign', (given) => {
       expect(await countsOf(id)).toEqual(counts({ failed: 2, resolved: 1, unknown: 1, pending: 1 }))
     })
 
-    it('a letter that is deleted during its redrive ends as unknown in the campaign', async () => {
-      const { letters, ids, id } = await three()
+    it('a letter that is deleted with its queue during its redrive ends as unknown in the campaign', async () => {
+      const { work, letters, id } = await three()
       await sendOf(id, [1])
-      await given.run({ op: 'delete', queue: letters, partition: 0, ids: ids.slice(1, 2) })
+      await actions.eraseLetters({ work, letters })
       expect(await states(id)).toEqual(['pending', 'unknown', 'pending'])
       await sendOf(id, [0, 2])
-      await given.run({
-        op: 'clear',
-        queue: letters,
-        isWaiting: true,
-        isScheduled: true,
-        isLeased: true,
-        countMax: 10,
-      })
-      expect(await countsOf(id)).toEqual(counts({ unknown: 3 }))
+      expect(await countsOf(id)).toEqual(counts({ unknown: 1, skipped: 2 }))
+    })
+
+    it('a clear of the dead queue keeps sent letters in the campaign and skips the others', async () => {
+      const { work, letters, ids, id } = await three()
+      await sendOf(id, [1])
+      const all = { isWaiting: true, isScheduled: true, isLeased: true, countMax: 10 }
+      expect(await given.run({ op: 'clear', queue: letters, ...all })).toMatchObject({ discarded: 2 })
+      await sendOf(id, [0, 2])
+      expect(await states(id)).toEqual(['skipped', 'sent', 'skipped'])
+      await actions.complete(await actions.leaseOne({ queue: work, partition: 0 }))
+      expect(await countsOf(id)).toEqual(counts({ resolved: 1, skipped: 2 }))
+      expect(await actions.readLetter(ids[1] ?? '')).toMatchObject({ state: 'done' })
     })
 
     it('letters that cannot be sent are skipped with a reason', async () => {

@@ -130,9 +130,12 @@ describeStores('groups of letters', (given) => {
       isScheduled: true,
       isLeased: true,
       countMax: 9,
+      now: noon + 5,
     })
-    expect(summarize(await groups())).toEqual([['A', 1]])
-    const [, empty] = await groups({}, true)
+    const ended = { endedBefore: noon + 6, countMax: 9, now: noon + 6 }
+    await given.run({ op: 'archive', queue: letters, states: ['discarded'], ...ended })
+    expect(summarize(await groups())).toEqual([])
+    const empty = (await groups({}, true)).find(({ errorClass }) => errorClass === 'B')
     expect(empty).toMatchObject({ errorClass: 'B', count: 0, lastSeenAt: noon, sampleId: null, states: {} })
   })
 
@@ -141,7 +144,9 @@ describeStores('groups of letters', (given) => {
     const [first = ''] = await actions.produceDead(work, newItems(1), undefined, noon)
     const [second = ''] = await actions.produceDead(work, newItems(1), undefined, noon + 1)
     expect(await groups()).toMatchObject([{ sampleId: second, lastSeenAt: noon + 1 }])
-    await given.run({ op: 'delete', queue: letters, partition: 0, ids: [second] })
+    await actions.discard([second])
+    const ended = { endedBefore: noon + hour, countMax: 9, now: noon + hour }
+    await given.run({ op: 'archive', queue: letters, states: ['discarded'], ...ended })
     expect(await groups()).toMatchObject([{ sampleId: first, lastSeenAt: noon + 1, firstSeenAt: noon }])
   })
 

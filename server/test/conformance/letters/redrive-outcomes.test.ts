@@ -391,7 +391,7 @@ describeStores('a redrive', (given) => {
   describe('an item without its letter', () => {
     it('an item whose letter is gone becomes a new letter when it dies', async () => {
       const { work, letters, letterId, sent } = await actions.redriveNewLetter()
-      await given.run({ op: 'delete', queue: letters, partition: 0, ids: [letterId] })
+      await actions.eraseLetters({ work, letters })
       const item = await actions.leaseOne(sent)
       expect(await actions.declareDead(item)).toMatchObject({ changes: [{ to: 'moved', queue: letters }] })
       const [letter, ...others] = await actions.listItems(letters)
@@ -411,7 +411,7 @@ describeStores('a redrive', (given) => {
       const { work, letters } = await actions.createQueues()
       const ids = await actions.produceDead(work, newItems(2))
       await actions.redrive(ids)
-      await given.run({ op: 'delete', queue: letters, partition: 0, ids })
+      await actions.eraseLetters({ work, letters })
       const item = await actions.leaseOne({ queue: work, partition: 0 })
       expect(await actions.complete(item)).toMatchObject({ isSettled: true, changes: [{ to: 'removed' }] })
       const [rest] = await actions.listItems(work)

@@ -52,7 +52,7 @@ describeStores('a redrive', (given) => {
       const { work, letters } = await actions.createQueues()
       const [letterId = ''] = await actions.produceDead(work, newItems(1))
       await prefetch([letterId])
-      await given.run({ op: 'delete', queue: letters, partition: 0, ids: [letterId] })
+      await actions.eraseLetters({ work, letters })
       expect(await actions.redrive([letterId])).toMatchObject([{ isStarted: false, refusal: 'missing' }])
     })
   })

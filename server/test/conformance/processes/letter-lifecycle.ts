@@ -1,8 +1,9 @@
 /**
  * Runs every action on dead letters, several at a time, until it is killed: moves items to the dead queue,
- * redrives, cancels redrives, completes, kills again, discards, archives, restores, deletes. Prints each
- * action before it starts and after the store acknowledged it.
+ * redrives, cancels redrives, completes, kills again, discards, clears, archives, restores, deletes. Prints
+ * each action before it starts and after the store acknowledged it.
  */
+import { KnownError } from '../../../src/errors.ts'
 import { openStorage } from '../../../src/storage/open-storage.ts'
 import { bytes, minute, textOf } from '../../make.ts'
 import { createSeededRandom } from '../../seeded-random.ts'
@@ -22,6 +23,7 @@ const tick = (us = 1): number => {
   return now
 }
 const rules = { isDeadAllowed: true, isCapped: false, actor: 'child' }
+const trace = { actor: 'child', action: 'queue.clear', reason: 'clean up', requestId: '', details: {} }
 const error = (): object => ({ errorClass: pick(['A', 'B']), message: pick(['HTTP 503: x', 'gone']) })
 
 async function produceDead(): Promise<void> {
@@ -101,6 +103,27 @@ async function discard(): Promise<void> {
   })
 }
 
+/** A clear of the dead queue discards its letters. Other workers act on the same letters. */
+async function clear(): Promise<void> {
+  report('doing', { action: 'clear' })
+  const what = { isWaiting: true, isScheduled: true, isLeased: below(2) === 0, countMax: 1 + below(20) }
+  await storage.write([{ op: 'clear', queue: letters, ...what, now: tick(), trace: { ...trace, at: now } }])
+  report('did', { action: 'clear' })
+}
+
+/** Refused if one of the letters is being redriven. */
+async function deleteLetters(): Promise<void> {
+  const ids = (await storage.getLetters(await someLetters(['waiting', 'dead', 'discarded'])))
+    .filter(({ partition }) => partition === 0)
+    .map(({ id }) => id)
+  report('doing', { action: 'delete' })
+  const command = { op: 'delete', queue: letters, partition: 0, ids, now: tick() } as const
+  await storage.write([{ ...command, trace: { ...trace, at: now } }]).catch((problem: unknown) => {
+    if (!(problem instanceof KnownError) || problem.code !== 'LETTER_NOT_DISCARDABLE') throw problem
+  })
+  report('did', { action: 'delete' })
+}
+
 async function archive(): Promise<void> {
   report('doing', { action: 'archive' })
   const [{ archived }] = await storage.write([
@@ -120,7 +143,21 @@ async function restore(): Promise<void> {
 
 async function live(): Promise<void> {
   for (;;) {
-    await pick([produceDead, redrive, redrive, cancel, settle, settle, discard, archive, archive, restore])()
+    await pick([
+      produceDead,
+      redrive,
+      redrive,
+      cancel,
+      settle,
+      settle,
+      discard,
+      clear,
+      deleteLetters,
+      archive,
+      archive,
+      restore,
+      restore,
+    ])()
     report('done')
     if (below(10) === 0) await storage.write([{ op: 'advance', now: tick(minute), countMax: 10 }])
   }

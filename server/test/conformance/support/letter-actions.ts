@@ -57,6 +57,8 @@ export interface LetterActions {
     now?: Instant,
   ): Promise<{ work: string; letters: string; letterId: string; sent: Started }>
   listItems(queue: string): Promise<readonly Item[]>
+  /** Deletes a dead queue with its letters and creates it again: nothing else removes open letters. */
+  eraseLetters(queues: Readonly<{ work: string; letters: string }>): Promise<void>
 }
 
 export function createLetterActions(given: StoreFixture): LetterActions {
@@ -121,6 +123,15 @@ export function createLetterActions(given: StoreFixture): LetterActions {
       const queues = await actions.createQueues(work, letters)
       const [letterId = ''] = await actions.produceDead(queues.work, newItems(1))
       return { ...queues, letterId, sent: await actions.redriveOne(letterId, now) }
+    },
+    eraseLetters: async ({ work, letters }) => {
+      const change = { op: 'update-queue', name: work, now: noon } as const
+      await given.storage.write([
+        { ...change, changes: { deadQueue: null } },
+        { op: 'delete-queue', name: letters, isForced: true },
+        { op: 'create-queue', queue: { name: letters }, now: noon },
+        { ...change, changes: { deadQueue: letters } },
+      ])
     },
     listItems: async (queue) => given.storage.listItems({ queue, countMax: 1_000 }),
   }

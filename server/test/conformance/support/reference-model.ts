@@ -9,7 +9,7 @@ import { applyTransition } from '../../../src/core/apply-transition.ts'
 import { createDeadLetter, mapPartition } from '../../../src/core/dead-letter.ts'
 import type { Instant } from '../../../src/core/instant.ts'
 import { type Item, type Leased, type Waiting, withBytes } from '../../../src/core/item.ts'
-import { isRedriving, newLetterFacts } from '../../../src/core/letter.ts'
+import { discardLetter, isRedriving, newLetterFacts } from '../../../src/core/letter.ts'
 import {
   complete,
   createUnknownOutcome,
@@ -33,12 +33,12 @@ import type {
   LeaseItems,
   Produce,
   ProduceResult,
+  RemoveResult,
   Retry,
   SettleRefusal,
   SettleResult,
   Unlease,
 } from '../../../src/storage/contract/items.ts'
-import type { Results } from '../../../src/storage/contract/storage.ts'
 import { ReferenceLetters } from './reference-letters.ts'
 import {
   byId,
@@ -167,20 +167,26 @@ export class ReferenceModel extends ReferenceRows {
     this.#checkAfterwards()
   }
 
-  delete(command: Delete, result: { removed: number }, endedAt: EndedAt): void {
-    const gone = this.allItems.filter(isAt(command)).filter((item) => command.ids.includes(item.id))
-    expect(result).toEqual({ removed: gone.length })
-    this.#takeAway(gone, endedAt)
+  delete(command: Delete, result: RemoveResult, endedAt: EndedAt): void {
+    const named = this.allItems.filter(isAt(command)).filter((item) => command.ids.includes(item.id))
+    this.#takeAway(command, named, result, null, endedAt)
   }
 
-  clear(command: Clear, result: Results['clear'], endedAt: EndedAt): void {
+  /** A delete of a letter whose redrive is in progress is refused, and changes nothing. */
+  isRefused(command: Delete): boolean {
+    return this.allItems
+      .filter(isAt(command))
+      .some((item) => command.ids.includes(item.id) && isRedriving(item))
+  }
+
+  clear(command: Clear, result: RemoveResult, endedAt: EndedAt): void {
     const asked = { waiting: command.isWaiting, scheduled: command.isScheduled, leased: command.isLeased }
-    const gone = this.items(command.queue)
+    const found = this.items(command.queue)
       .filter((item) => command.partition === undefined || item.partition === command.partition)
       .filter((item) => (asked as Record<string, boolean>)[toGauge(item)] === true)
       .slice(0, command.countMax)
-    expect(result).toEqual({ removed: gone.length, isMore: gone.length === command.countMax })
-    this.#takeAway(gone, endedAt)
+    const next = found.length === command.countMax ? (found.at(-1)?.id ?? null) : null
+    this.#takeAway(command, found, result, next, endedAt)
   }
 
   #settle(
@@ -295,7 +301,23 @@ export class ReferenceModel extends ReferenceRows {
     })
   }
 
-  #takeAway(gone: readonly Item[], endedAt: EndedAt): void {
+  /** Nothing takes an open letter away: it is discarded, or kept while its redrive is in progress. */
+  #takeAway(
+    { now, trace }: Delete | Clear,
+    found: readonly Item[],
+    result: RemoveResult,
+    next: string | null,
+    endedAt: EndedAt,
+  ): void {
+    const isOpen = (item: Item): boolean =>
+      item.origin !== null && ['waiting', 'leased', 'dead'].includes(item.state)
+    const discarded = found.filter((item) => isOpen(item) && !isRedriving(item))
+    const gone = found.filter((item) => !isOpen(item) && item.state !== 'discarded')
+    expect(result).toEqual({ removed: gone.length, discarded: discarded.length, next })
+    for (const item of discarded) {
+      const at = now ?? endedAt(item.rootId)
+      this.replace(item, withBytes(discardLetter(item, trace?.reason ?? '', at), item))
+    }
     for (const item of gone) this.remove(item, 'deleted')
     for (const item of gone) {
       const letter = this.findRedrivingLetter(item)

@@ -38,7 +38,7 @@ const clear = queueRoute({
   path: '/v1/queue.clear',
   permission: 'queue.clear',
   summary:
-    'Removes queued or scheduled items. With destructive also leased items and letters of class financial.',
+    'Removes queued or scheduled items, and discards open dead letters. With destructive also leased items.',
   bodyBytesMax: bodyBytesMax.small,
   request: createCodec(QueueClearRequestSchema),
   handle: async (message, call) => {

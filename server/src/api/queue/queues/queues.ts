@@ -134,8 +134,7 @@ const info = queueRoute({
 const delete_ = queueRoute({
   path: '/v1/queues.delete',
   permission: 'queue.delete',
-  summary:
-    'Deletes a queue and all its items. A dead queue of class financial with open letters needs force.',
+  summary: 'Deletes a queue and all its items. A queue with open dead letters is deleted only with force.',
   bodyBytesMax: bodyBytesMax.ids,
   request: createCodec(QueuesDeleteRequestSchema),
   handle: async ({ queueName, force }, call) => {

@@ -121,7 +121,7 @@ const import_ = queueRoute({
 const delete_ = queueRoute({
   path: '/v1/storage/items.delete',
   permission: 'queue.clear',
-  summary: 'Removes items in any state. Unknown ids are ignored.',
+  summary: 'Removes items in any state, and discards open dead letters. Unknown ids are ignored.',
   bodyBytesMax: bodyBytesMax.ids,
   request: createCodec(StorageItemsDeleteRequestSchema),
   handle: async (message, call) => {

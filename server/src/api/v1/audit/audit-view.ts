@@ -64,7 +64,8 @@ function viewField(name: string, value: unknown): [string, unknown] {
   // The audit row has the policy as the store wrote it.
   if (name === 'retry' || name === 'backoff') return [shown, viewRetry(value as RetryPolicy)]
   if (!isObject(value)) return [shown, value]
-  if (name === 'letters') return [shown, sumByStatus(value as Readonly<Record<ListedState, number>>)]
+  if (name === 'letters' || name === 'discarded')
+    return [shown, sumByStatus(value as Readonly<Record<ListedState, number>>)]
   // The names in `refused` are codes.
   return [shown, name === 'refused' ? value : viewObject(value)]
 }

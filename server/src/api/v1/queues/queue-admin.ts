@@ -1,6 +1,6 @@
 /** Create, change, pause, resume and delete queues. Each call writes an audit row. */
 import { Type } from 'typebox'
-import { defaultPolicy, type PolicyChanges, partitionsMax } from '../../../core/queue.ts'
+import { boundedPolicy, type PolicyChanges, partitionsMax } from '../../../core/queue.ts'
 import type { Engine, Trace } from '../../../engine/engine.ts'
 import { checkTimes } from '../../../storage/shared/queue-checks.ts'
 import { route } from '../../http/route.ts'
@@ -8,7 +8,8 @@ import { v1 } from '../dialect.ts'
 import { createTrace, Reason } from '../values/reason.ts'
 import { QueueParams } from '../values/schemas.ts'
 import { PolicySpec, readPolicy } from './queue-spec.ts'
-import { QueueView, viewQueue } from './queue-view.ts'
+import { NewQueueView, QueueView, viewQueue } from './queue-view.ts'
+import { warnAboutNewQueue } from './queue-warnings.ts'
 
 const NewQueueName = Type.String({
   minLength: 1,
@@ -22,7 +23,8 @@ export const queueAdminRoutes = [
     method: 'POST',
     path: '/api/v1/queues',
     permission: 'queue.create',
-    summary: 'Creates a queue. Omitted fields have their default.',
+    summary:
+      'Creates a queue. Omitted fields have their default; by default an item has 10 attempts, with growing delays.',
     tag: 'queues',
     dialect: v1,
     schema: {
@@ -42,19 +44,23 @@ export const queueAdminRoutes = [
         },
         { additionalProperties: false },
       ),
-      response: { 200: QueueView },
+      response: { 200: NewQueueView },
     },
     handler: async (request, _reply, context) => {
       const { name, partitions, policy = {}, is_paused, reason } = request.body
       const spec = readPolicy(policy)
-      checkTimes({ ...defaultPolicy, ...spec })
+      checkTimes({ ...boundedPolicy, ...spec })
+      const { attemptsMax, retry } = boundedPolicy
       const queue = {
+        attemptsMax,
+        retry,
         ...spec,
         name,
         ...(partitions !== undefined && { partitions }),
         ...(is_paused !== undefined && { isPaused: is_paused }),
       }
-      return viewQueue(await context.engine().createQueue(queue, createTrace(request, reason)), [])
+      const created = await context.engine().createQueue(queue, createTrace(request, reason))
+      return { ...viewQueue(created, []), warnings: [...warnAboutNewQueue(created)] }
     },
   }),
 
@@ -109,7 +115,8 @@ export const queueAdminRoutes = [
     method: 'DELETE',
     path: '/api/v1/queues/{name}',
     permission: 'queue.delete',
-    summary: 'Deletes a queue and all its items permanently.',
+    summary:
+      'Deletes a queue and all its items permanently. A queue with open dead letters is deleted only with force.',
     tag: 'queues',
     dialect: v1,
     schema: {
@@ -118,7 +125,7 @@ export const queueAdminRoutes = [
         {
           force: Type.Boolean({
             default: false,
-            description: 'Also deletes a dead queue of class financial with open letters, which are lost.',
+            description: 'Also deletes a queue with open dead letters, which are lost.',
           }),
           reason: Reason,
         },

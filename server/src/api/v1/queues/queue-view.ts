@@ -45,7 +45,7 @@ const CountsView = Type.Object(
   },
 )
 
-export const QueueView = Type.Object({
+const queueFields = {
   name: Type.String({ description: 'Name of the queue.' }),
   namespace: Type.String({ description: 'Namespace of the queue.' }),
   partitions: Type.Integer({ description: 'Number of partitions.' }),
@@ -75,9 +75,17 @@ export const QueueView = Type.Object({
     { description: 'The rules of the queue.' },
   ),
   counts: CountsView,
-})
+}
 
+export const QueueView = Type.Object(queueFields)
 export type QueueView = Static<typeof QueueView>
+
+export const NewQueueView = Type.Object({
+  ...queueFields,
+  warnings: Type.Array(Type.String(), {
+    description: 'Consequences of the policy, such as what happens to items that fail; empty: none.',
+  }),
+})
 
 /** `counts`: of the queue or of each of its partitions. */
 export function viewQueue(queue: Queue, counts: readonly Counts[]): QueueView {

@@ -78,7 +78,7 @@ describe('sums of the counts of letters', needs(postgres), () => {
   it('the sums are right after a queue is deleted', async () => {
     await using database = await testDatabase()
     const storage = await withLetters(database)
-    await run(storage, { op: 'delete-queue', name: 'letters', now: noon })
+    await run(storage, { op: 'delete-queue', name: 'letters', isForced: true })
     expect(await storage.verify()).toEqual([])
     expect(await storage.countLetters({ filter: {}, by: ['slug'] })).toEqual([{ slug: 'timeout', count: 1 }])
   })

@@ -81,7 +81,7 @@ export async function advance(transaction: Transaction, command: Advance): Promi
     ({ queueRow, item }): Decision => ({
       queueRow,
       item,
-      transition: onDue(item, queueRow.queue, now),
+      transition: onDue(item, queueRow.queue, now, transaction.random()),
       now,
     }),
   )

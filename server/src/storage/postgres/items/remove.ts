@@ -1,16 +1,28 @@
+import { listedState } from '../../../core/item.ts'
+import { discardLetter } from '../../../core/letter.ts'
 import { guardedClass } from '../../../core/letter-class.ts'
+import { decideRemoval } from '../../../core/letter-decisions.ts'
 import type { Counts } from '../../contract/counts.ts'
 import type { Clear, Delete, ListedState } from '../../contract/items.ts'
 import { redrivesCounted } from '../../contract/letters.ts'
 import type { Results } from '../../contract/storage.ts'
-import { queueEntries, removalDetails } from '../../shared/audit-entries.ts'
 import { takeStep } from '../../shared/byte-budget.ts'
 import { clearedStates } from '../../shared/cleared-states.ts'
-import { checkOpenLetters } from '../../shared/queue-checks.ts'
-import { readNumber, readNumberOrNull, readText } from '../../shared/row-values.ts'
+import { checkMayClear } from '../../shared/queue-checks.ts'
+import {
+  checkNotRedriving,
+  discardReason,
+  idsAuditedMax,
+  nothingRemoved,
+  type Removed,
+  removalEntries,
+  removeResult,
+} from '../../shared/removals.ts'
+import { readNumber, readNumberOrNull, readText, readTextOrNull } from '../../shared/row-values.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import { int4s, texts } from '../connection/encode-arrays.ts'
+import { type ChangedLetter, type FoundLetter, lockLetters, writeLetters } from '../letters/letter-rows.ts'
 import { deletedColumns, endDeletedRows } from '../letters/redrive-ends.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
@@ -28,14 +40,15 @@ export const sumRemovedSql = `select queue_id, partition, state, group_id, least
 
 const returning = `returning t.queue_id, t.partition, t.state, t.created_at, t.lease_deadline, t.group_id, t.redrives,
     t.died_at`
-/** For `endDeletedRows`, from a row `t`. */
-const deletedColumnList = deletedColumns.map((name) => `t.${name}`).join(', ')
+/** The columns of a locked row `f`: for `endDeletedRows`, for the step, and the root id if it is a letter. */
+const lockedColumnList = `f.id, ${deletedColumns.map((name) => `f.${name}`).join(', ')},
+      octet_length(f.payload) as bytes, case when f.origin is not null then coalesce(f.root_id, f.id) end as letter_root_id`
 
 /** Locks items in the order of the given ids. */
 export const lockByIds: Statement = {
   name: 'lock-by-ids',
-  text: `select $2::int4 as partition, t.id, ${deletedColumnList} from unnest($3::text[]) as w(id) cross join lateral (
-      select f.id, ${deletedColumns.map((name) => `f.${name}`).join(', ')} from redrive.items f
+  text: `select $2::int4 as partition, t.* from unnest($3::text[]) as w(id) cross join lateral (
+      select ${lockedColumnList} from redrive.items f
       where f.queue_id = $1 and f.partition = $2 and f.id = w.id for update
     ) t`,
 }
@@ -52,19 +65,19 @@ export const deleteByIds: Statement = {
     ) ${sumRemovedSql}`,
 }
 
-export async function deleteItems(transaction: Transaction, command: Delete): Promise<{ removed: number }> {
+export async function deleteItems(transaction: Transaction, command: Delete): Promise<Results['delete']> {
+  const { connection } = transaction
   const queueRow = await transaction.getWithPartition(command.queue, command.partition)
   const ids = [...new Set(command.ids)].sort()
-  const rows = await transaction.connection.query(lockByIds, [queueRow.id, command.partition, texts(ids)])
-  const { removed, details } = await removeLocked(transaction, queueRow, rows)
-  const auditedIds = rows.slice(0, idsAuditedMax).map((row) => readText(row, 'id'))
-  const withIds = { ids: auditedIds, ...details }
-  await insertAudit(transaction.connection, queueEntries(command.trace, command.queue, removed, withIds))
-  return { removed }
+  const rows = await connection.query(lockByIds, [queueRow.id, command.partition, texts(ids)])
+  const { step, isMore } = takeStep(rows, readBytes, Number.POSITIVE_INFINITY)
+  const letters = await lockLetterHeads(transaction, step)
+  for (const { letter } of letters.values()) checkNotRedriving(letter)
+  const done = await removeLocked(transaction, queueRow, step, letters, command)
+  const auditedIds = step.slice(0, idsAuditedMax).map((row) => readText(row, 'id'))
+  await insertAudit(connection, removalEntries(command.trace, command.queue, done, { ids: auditedIds }))
+  return removeResult(done, isMore ? lastId(step) : null)
 }
-
-/** The largest number of ids in an audit row. */
-const idsAuditedMax = 1_000
 
 /**
  * Locks the items with the lowest ids in these states. Each partition returns its lowest ids, in the order of
@@ -73,9 +86,9 @@ const idsAuditedMax = 1_000
 export const lockByState: Statement = {
   name: 'lock-by-state',
   text: `select r.* from unnest($4::int4[]) as p(partition) cross join lateral (
-      select t.partition, t.id, ${deletedColumnList}, octet_length(t.payload) as bytes from redrive.items t
-      where t.queue_id = $1 and t.partition = p.partition and t.state = any ($2::int4[])
-      order by t.id limit $3 for update of t
+      select f.partition, ${lockedColumnList} from redrive.items f
+      where f.queue_id = $1 and f.partition = p.partition and f.state = any ($2::int4[]) and f.id > $5
+      order by f.id limit $3 for update of f
     ) r order by r.id limit $3`,
 }
 
@@ -85,8 +98,10 @@ export async function clear(transaction: Transaction, command: Clear): Promise<R
       ? await transaction.get(command.queue)
       : await transaction.getWithPartition(command.queue, command.partition)
   const states = clearedStates(command)
-  if (states.length === 0) return { removed: 0, isMore: false }
-  if (command.isForced !== true) await checkNoGuardedLetters(transaction, queueRow, states)
+  if (states.length === 0) return removeResult(nothingRemoved, null)
+  if (command.isForced !== true && queueRow.queue.letterClass === guardedClass) {
+    checkMayClear(queueRow.queue, await countLetters(transaction, queueRow, states))
+  }
   const partitions =
     command.partition === undefined
       ? Array.from({ length: queueRow.queue.partitions }, (_, partition) => partition)
@@ -96,11 +111,22 @@ export async function clear(transaction: Transaction, command: Clear): Promise<R
     encodeStates(states),
     command.countMax,
     int4s(partitions),
+    command.after ?? '',
   ])
-  const { step, isMore } = takeStep(rows, (row) => readNumber(row, 'bytes'), command.countMax)
-  const { removed, details } = await removeLocked(transaction, queueRow, step)
-  await insertAudit(transaction.connection, queueEntries(command.trace, command.queue, removed, details))
-  return { removed, isMore }
+  const { step, isMore } = takeStep(rows, readBytes, command.countMax)
+  const letters = await lockLetterHeads(transaction, step)
+  const done = await removeLocked(transaction, queueRow, step, letters, command)
+  await insertAudit(transaction.connection, removalEntries(command.trace, command.queue, done))
+  return removeResult(done, isMore ? lastId(step) : null)
+}
+
+function readBytes(row: Row): number {
+  return readNumber(row, 'bytes')
+}
+
+function lastId(rows: readonly Row[]): string | null {
+  const last = rows.at(-1)
+  return last === undefined ? null : readText(last, 'id')
 }
 
 const countOpen: Statement = {
@@ -108,20 +134,30 @@ const countOpen: Statement = {
     where c.queue_id = $1 and c.state = any ($2::int4[])`,
 }
 
-/** Refuses to delete open letters of a queue whose class is guarded. */
-export async function checkNoGuardedLetters(
+/** The number of letters of a queue in these states. */
+export async function countLetters(
   transaction: Transaction,
-  { id, queue }: QueueRow,
+  { id }: QueueRow,
   states: readonly ListedState[],
-): Promise<void> {
-  if (queue.letterClass !== guardedClass) return
+): Promise<number> {
   await transaction.flushLetters()
   const [row = {}] = await transaction.connection.query(countOpen, [id, encodeStates(states)])
-  checkOpenLetters(queue, readNumber(row, 'n'))
+  return readNumber(row, 'n')
 }
 
 function encodeStates(states: readonly ListedState[]): Buffer {
   return int4s(states.map((state) => stateCodes[state]))
+}
+
+/** The letters among locked rows, by root id. */
+function lockLetterHeads(
+  transaction: Transaction,
+  locked: readonly Row[],
+): Promise<ReadonlyMap<string, FoundLetter>> {
+  return lockLetters(
+    transaction,
+    locked.flatMap((row) => readTextOrNull(row, 'letter_root_id') ?? []),
+  )
 }
 
 /** `locked`: rows of `lockByIds` or `lockByState`. */
@@ -129,8 +165,32 @@ async function removeLocked(
   transaction: Transaction,
   queueRow: QueueRow,
   locked: readonly Row[],
-): Promise<{ removed: number; details: ReturnType<typeof removalDetails> }> {
-  if (locked.length === 0) return { removed: 0, details: {} }
+  heads: ReadonlyMap<string, FoundLetter>,
+  { now = transaction.now(), trace }: Delete | Clear,
+): Promise<Removed> {
+  const gone: Row[] = []
+  const changed: ChangedLetter[] = []
+  const discarded: Removed['discarded'][number][] = []
+  for (const row of locked) {
+    const found = heads.get(readTextOrNull(row, 'letter_root_id') ?? '')
+    const removal = found === undefined ? 'remove' : decideRemoval(found.letter)
+    if (removal === 'remove') gone.push(row)
+    if (removal !== 'discard' || found === undefined) continue
+    const before = found.letter
+    changed.push({ queueRow, before, after: discardLetter(before, discardReason(trace), now) })
+    discarded.push({ letterId: before.rootId, state: listedState(before) })
+  }
+  await writeLetters(transaction, changed)
+  const kept = locked.length - gone.length - changed.length
+  return { ...(await deleteLocked(transaction, queueRow, gone)), discarded, kept }
+}
+
+async function deleteLocked(
+  transaction: Transaction,
+  queueRow: QueueRow,
+  locked: readonly Row[],
+): Promise<Pick<Removed, 'removed' | 'letters'>> {
+  if (locked.length === 0) return nothingRemoved
   await endDeletedRows(transaction, locked, transaction.now())
   const rows = await transaction.connection.query(deleteByIds, [
     int4s(locked.map(() => queueRow.id)),
@@ -139,7 +199,7 @@ async function removeLocked(
   ])
   const removed = countRemoved(transaction, rows, 'deleted')
   const letters = rows.map(toRemovedCount).filter(({ letter }) => letter !== null)
-  return { removed, details: removalDetails(removed, countLettersByState(letters)) }
+  return { removed, letters: countLettersByState(letters) }
 }
 
 type StateCount = Readonly<{ state: ListedState; count: number }>

@@ -1,11 +1,12 @@
+import { openLetterStates } from '../../../core/letter-class.ts'
 import type { DeleteQueue } from '../../contract/queues.ts'
 import { queueEntries, removalDetails } from '../../shared/audit-entries.ts'
-import { queueInUse } from '../../shared/queue-checks.ts'
+import { checkHoldsNoOpenLetters, queueInUse } from '../../shared/queue-checks.ts'
 import { readNumber } from '../../shared/row-values.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import { dropSums } from '../counts/letter-count-rollups.ts'
-import { checkNoGuardedLetters, countLettersByState, toStateCount } from '../items/remove.ts'
+import { countLetters, countLettersByState, toStateCount } from '../items/remove.ts'
 import { deletedColumns, endDeletedRows } from '../letters/redrive-ends.ts'
 import type { Transaction } from '../transaction.ts'
 import { findDeadQueueUser } from './queues.ts'
@@ -38,7 +39,7 @@ export async function deleteQueue(
   // deleted last: writers that wait for it hold no lock that this transaction needs.
   await connection.query(lockPartitions, [id])
   if (command.isForced !== true) {
-    await checkNoGuardedLetters(transaction, queueRow, ['waiting', 'scheduled', 'leased', 'dead'])
+    checkHoldsNoOpenLetters(queueRow.queue, await countLetters(transaction, queueRow, openLetterStates))
   }
   const removed = await deleteAllItems(transaction, id)
   // Deleting the letters locked them, so no other transaction changes their counts any more.
@@ -53,6 +54,8 @@ export async function deleteQueue(
     await connection.query({ text: `delete from redrive.${table} where queue_id = $1`, isLong: true }, [id])
   }
   await connection.query({ text: 'delete from redrive.queues where id = $1', isLong: true }, [id])
+  // After the row of the queue, because records of lease calls hold it (lease-calls.ts).
+  await connection.query({ text: 'delete from redrive.lease_calls where queue_id = $1' }, [id])
   transaction.countChanges.dropQueue(id)
   transaction.setChanged(command.name, undefined)
   return { removed }

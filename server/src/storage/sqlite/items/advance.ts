@@ -16,7 +16,7 @@ export function advance(transaction: Transaction, command: Advance): AdvanceResu
   const changes = rows.map((row) => {
     const queueRow = queueCache.getById(readQueueId(row))
     const item = toItem(row, queueRow.queue.name)
-    const transition = onDue(item, queueRow.queue, command.now)
+    const transition = onDue(item, queueRow.queue, command.now, queueCache.random())
     return executeTransition(transaction, queueRow, item, transition, command.now)
   })
   return { changes, isMore: rows.length === command.countMax }

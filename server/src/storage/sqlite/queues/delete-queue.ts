@@ -1,18 +1,27 @@
+import { openLetterStates } from '../../../core/letter-class.ts'
 import type { DeleteQueue } from '../../contract/queues.ts'
 import { queueEntries, removalDetails } from '../../shared/audit-entries.ts'
 import { factsFromText } from '../../shared/item-row.ts'
-import { queueInUse } from '../../shared/queue-checks.ts'
+import { checkHoldsNoOpenLetters, queueInUse } from '../../shared/queue-checks.ts'
 import { readNumber, readText, readTextOrNull } from '../../shared/row-values.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Database } from '../connection/database.ts'
-import { checkNoGuardedLetters } from '../items/remove.ts'
+import { countLetters } from '../items/remove.ts'
 import { listedCodes } from '../items/rows.ts'
 import { endDeletedItem, endDeletedLetter } from '../letters/redrive-ends.ts'
 import type { Transaction } from '../transaction.ts'
 import { findDeadQueueUser } from './queues.ts'
 
 /** The tables with rows of a queue, except items and groups. */
-const tables = ['archive', 'counts', 'produce_keys', 'letter_edits', 'letter_counts', 'open_minutes']
+const tables = [
+  'archive',
+  'counts',
+  'produce_keys',
+  'letter_edits',
+  'letter_counts',
+  'open_minutes',
+  'lease_calls',
+]
 
 export function deleteQueue(transaction: Transaction, command: DeleteQueue): { removed: number } {
   const { database, queueCache, groups, countChanges } = transaction
@@ -21,7 +30,7 @@ export function deleteQueue(transaction: Transaction, command: DeleteQueue): { r
   const user = findDeadQueueUser(database, command.name)
   if (user !== undefined) throw queueInUse(command.name, user)
   if (command.isForced !== true) {
-    checkNoGuardedLetters(transaction, queueRow, ['waiting', 'scheduled', 'leased', 'dead'])
+    checkHoldsNoOpenLetters(queueRow.queue, countLetters(transaction, queueRow, openLetterStates))
   }
   const letters = countLettersByState(database, id)
   endRedrivesInto(transaction, id)

@@ -14,6 +14,7 @@ import { listEdits } from '../letters/edits.ts'
 import { groupArrivals, groupSlugs, listGroups } from '../letters/list-groups.ts'
 import { listLetters } from '../letters/list-letters.ts'
 import { findLettersByUuid, getLetters, readPayloadSizes } from '../letters/read-letters.ts'
+import { readLeaseCall } from '../queues/lease-calls.ts'
 import { getQueue, listQueues } from '../queues/queues.ts'
 import type { ReadCall } from './thread-messages.ts'
 
@@ -26,6 +27,7 @@ type Handlers = {
 const handlers = {
   queue: (database, { name }) => getQueue(database, name),
   queues: (database, { query }) => listQueues(database, query),
+  'lease-call': (database, { name }) => readLeaseCall(database, name),
   counts: (database, { query }) => readCounts(database, query.queue),
   'queue-counts': (database, { query }) => readQueueCounts(database, query),
   items: (database, { query }) => listItems(database, query),

@@ -24,6 +24,7 @@ import type { Write } from '../write.ts'
 
 export type ReadCall =
   | Readonly<{ read: 'queue'; name: string }>
+  | Readonly<{ read: 'lease-call'; name: string }>
   | Readonly<{ read: 'queues'; query: QueuesQuery }>
   | Readonly<{ read: 'counts'; query: CountsQuery }>
   | Readonly<{ read: 'queue-counts'; query: QueueCountsQuery }>
