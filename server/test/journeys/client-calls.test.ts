@@ -96,7 +96,8 @@ describe('the calls of the client', () => {
     const { url } = await startTestServer()
     const client = createClient({ url, retriesMax: 0 })
     await client.createQueue({ name: 'dead' })
-    await client.createQueue({ name: 'jobs', policy: { deadQueue: 'dead' } })
+    const retry = { kind: 'fixed', delays: ['0s'] } as const
+    await client.createQueue({ name: 'jobs', policy: { deadQueue: 'dead', retry } })
     await client.produce('jobs', ['now', 'later', 'dead'])
     const { items } = await client.lease('jobs', { clientId: 'c', countMax: 3 })
     const [now, later, dead] = items.map(({ id }) => ({ id }))

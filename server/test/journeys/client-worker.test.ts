@@ -290,7 +290,7 @@ describe('a worker', () => {
   })
 
   it('a stop with a bound aborts running handlers, and retries the items whose handlers reject', async () => {
-    const client = await createClientWithQueue()
+    const client = await createClientWithQueue({ policy: { retry: { kind: 'fixed', delays: ['0s'] } } })
     await client.produce('jobs', ['heeds', 'ignores'])
     const handler = (item: { text(): string }, { signal }: { signal: AbortSignal }) =>
       new Promise((_, reject) => {
@@ -310,8 +310,9 @@ describe('a worker', () => {
     const store = createStoreTarget()
     const { url, stop } = await startTestServer({}, store)
     const client = createClient({ url })
+    const retry = { kind: 'fixed', delays: ['0s'] } as const
     await client.createQueue({ name: 'dead' })
-    await client.createQueue({ name: 'jobs', policy: { deadQueue: 'dead', attemptsMax: 2 } })
+    await client.createQueue({ name: 'jobs', policy: { deadQueue: 'dead', attemptsMax: 2, retry } })
     await client.produce('jobs', ['later', 'dead', 'fails', 'fine'])
     const retried: string[] = []
     const handler = async (item: { text(): string }) => {
