@@ -61,15 +61,4 @@ describe('a filter', () => {
     expect(completeFilter({ ...redrive, action: 'discard' }, {}).states).toContain('dead')
     expect(completeFilter(redrive, { states: ['dead'] }).states).toEqual(['dead'])
   })
-
-  it('letters that arrive after the campaign was created are not selected, whatever time of death they report', () => {
-    expect(completeFilter(redrive, {}, noon)).toEqual({
-      states: ['waiting', 'scheduled'],
-      arrivedUntil: noon,
-    })
-    const died = { from: 1, until: 5 }
-    expect(completeFilter(redrive, { died }, noon)).toMatchObject({ died, arrivedUntil: noon })
-    // A preview is now: whatever is there has come.
-    expect(completeFilter(redrive, { died })).toEqual({ died, states: ['waiting', 'scheduled'] })
-  })
 })
