@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { noon } from '../../../test/make.ts'
 import type { CampaignSpec } from '../letters.ts'
 import { checkReason, checkSpec, completeFilter } from './spec.ts'
 

@@ -170,8 +170,8 @@ export type AdvanceResult = Readonly<{ changes: readonly ItemChange[]; isMore: b
 
 /**
  * After the clock was set back: every lease that was given or extended by the clock that was ahead
- * (core/transitions.ts `shortenLease`) ends after its lease time from `now`. Otherwise it would last longer by
- * as much as the clock was set back. Examines a limited number of leases, from the position `after` on.
+ * (core/transitions.ts `shortenLease`) ends after its lease time from `now`. Otherwise it would last longer
+ * by as much as the clock was set back. Examines a limited number of leases, from the position `after` on.
  */
 export type ShortenLeases = Readonly<{ op: 'shorten-leases'; now: Instant; after: LeasePosition | null }>
 /** Leases are ordered by deadline, then by the key of the store. */

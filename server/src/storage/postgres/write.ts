@@ -159,9 +159,6 @@ function updateCursors(
       case 'redrive':
         for (const queue of redriveTargets(results[index] as Results['redrive'])) cursors.dropQueue(queue)
         break
-      case 'shorten-leases':
-        if ((results[index] as Results['shorten-leases']).shortened > 0) cursors.dropAll()
-        break
       // These add no item to a queue that has a cursor.
       case 'restore':
       case 'archive':

@@ -181,8 +181,9 @@ export class Connections {
   }
 
   /**
-   * Resolves when the database answers, and reports its time. Uses the connections that all other work uses, so that a broken one
-   * is found. If none is free, the database is only busy: then a new connection is used.
+   * Resolves when the database answers, and reports its time. Uses the connections that all other work uses,
+   * so that a broken one is found. If none is free, the database is only busy: then a new connection is
+   * used.
    */
   async ping(): Promise<void> {
     const pool = await this.#borrow()

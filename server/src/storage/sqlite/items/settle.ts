@@ -92,6 +92,9 @@ const examineSql = `select due_at, id, queue_id, partition, state = ${stateCodes
 /** Reads all items that are due later, because no index has only the leased ones. */
 export function shortenLeases(transaction: Transaction, { now, after }: ShortenLeases): ShortenLeasesResult {
   const { database, queueCache, countChanges } = transaction
+  if (database.array('select 1 from counts where leased > 0 limit 1') === undefined) {
+    return { shortened: 0, next: null }
+  }
   const from = after ?? { deadline: now, key: '' }
   const rows = database.arrays(examineSql, aheadOf(now), from.deadline, from.key, leasesExamined)
   let shortened = 0

@@ -28,7 +28,9 @@ const insertSql = (
     attempts_max, priority, kind, encoding, reference, key, headers, created_at, updated_at, expire_deadline, died_at, failure,
     origin, redrives, group_id, letter_state, letter_redrives, redrive_at, history, key_run, payload, arrival)
   values ${Array(rows)
-    .fill(`(?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ${arrivalSql})`)
+    .fill(
+      `(?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ${arrivalSql})`,
+    )
     .join(', ')}
   on conflict (queue_id, source_id) where source_id is not null do nothing`
 /** Rows in a statement. To open and close nine B-trees for each row costs a tenth of storing it. */
