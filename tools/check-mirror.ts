@@ -47,6 +47,11 @@ const differences: readonly StoreDifference[] = [
   { file: 'connection/connection.ts', store: 'postgres', reason: protocol },
   { file: 'connection/connections.ts', store: 'postgres', reason: protocol },
   { file: 'connection/copy-query.ts', store: 'postgres', reason: protocol },
+  {
+    file: 'connection/database-clock.ts',
+    store: 'postgres',
+    reason: 'a SQLite file has no clock of its own',
+  },
   { file: 'connection/encode-arrays.ts', store: 'postgres', reason: protocol },
   { file: 'connection/parse-values.ts', store: 'postgres', reason: protocol },
   { file: 'connection/prepared-query.ts', store: 'postgres', reason: protocol },

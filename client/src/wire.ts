@@ -19,14 +19,14 @@ export type ServerInfo = Readonly<{
 
 /** `GET /health`. */
 export type Health = Readonly<{
-  status: 'pass' | 'fail'
+  status: 'pass' | 'warn' | 'fail'
   version: string
   checks: Readonly<Record<string, readonly HealthCheck[]>>
 }>
 
 export type HealthCheck = Readonly<{
   componentType: string
-  status: 'pass' | 'fail'
+  status: 'pass' | 'warn' | 'fail'
   time: string
   /** Why it fails. */
   output?: string

@@ -47,9 +47,18 @@ function describeStatus(status: ServerStatus): readonly [tone: 'quiet' | 'good' 
     case 'unreachable':
       return ['bad', `The server does not answer: ${status.reason}`]
     case 'reachable':
-      return status.health.status === 'pass'
-        ? ['good', 'The server is up.']
-        : ['bad', 'The server is up, but a check fails.']
+      return describeHealth(status.health.status)
+  }
+}
+
+function describeHealth(status: Health['status']): [tone: 'good' | 'bad', text: string] {
+  switch (status) {
+    case 'pass':
+      return ['good', 'The server is up.']
+    case 'warn':
+      return ['bad', 'The server is up, but a check warns.']
+    case 'fail':
+      return ['bad', 'The server is up, but a check fails.']
   }
 }
 
@@ -72,7 +81,7 @@ function Facts({ info }: { info: ServerInfo }) {
 function FailedChecks({ health }: { health: Health }) {
   const failed = Object.entries(health.checks).flatMap(([name, checks]) =>
     checks
-      .filter((check) => check.status === 'fail')
+      .filter((check) => check.status !== 'pass')
       .map((check) => ({ name, output: check.output ?? 'no reason given' })),
   )
   if (failed.length === 0) return null

@@ -7,7 +7,6 @@
 import { randomUUID } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
-import { type AdjustableClock, createAdjustableClock } from './adjustable-clock.ts'
 import { createApi } from './api/create-api.ts'
 import { toDlqLimits } from './api/dlq/limits.ts'
 import type { Drain } from './api/http/drain.ts'
@@ -18,7 +17,7 @@ import { createTestHookRoutes } from './api/test-hooks/routes.ts'
 import { toRetention } from './config/retention.ts'
 import type { Settings } from './config/settings.ts'
 import { maskStore } from './config/store-text.ts'
-import { toDate, usPerMs } from './core/instant.ts'
+import { type Clock, toDate, usPerMs } from './core/instant.ts'
 import { createEngine } from './engine/create-engine.ts'
 import type { Engine } from './engine/engine.ts'
 import { createLoop, type Loop } from './engine/loop.ts'
@@ -26,6 +25,7 @@ import { KnownError } from './errors.ts'
 import { createLetters } from './letters/create-letters.ts'
 import type { Letters } from './letters/letters.ts'
 import { createLetterLoops, type LetterLoops } from './letters/loops.ts'
+import { type ClockSkew, createClockSkew } from './ops/clock-skew.ts'
 import type { MetricReport } from './ops/combined-metrics.ts'
 import { logEngineEvent } from './ops/engine-log.ts'
 import { readHealth } from './ops/health.ts'
@@ -38,6 +38,7 @@ import { createMetrics } from './ops/metrics.ts'
 import { createReconciler, type Reconciler } from './ops/reconciler.ts'
 import { createStoreConnection, type StoreConnection } from './ops/store-connection.ts'
 import { createStoreWriteTimes, type StoreWriteTimes } from './ops/store-write-times.ts'
+import { createServerClock, type ServerClock } from './server-clock.ts'
 import { openStorage, type StoreTarget } from './storage/open-storage.ts'
 import { createSystemClock } from './system-clock.ts'
 import { version } from './version.ts'
@@ -59,6 +60,8 @@ export type ServerOptions = Readonly<{
   log: Logger
   /** Collects the metrics of all processes that serve this port. */
   collectReports?: () => Promise<readonly MetricReport[]>
+  /** For tests: the clock of this machine. */
+  machineClock?: Clock
 }>
 
 /**
@@ -72,6 +75,7 @@ const firstAttemptMsMin = 5_000
 /** The store and everything that needs it. Engine and letters exist from the first time the store is open. */
 type StoreParts = Readonly<{
   connection: StoreConnection
+  clockSkew: ClockSkew
   letterTotals: LetterTotals
   storeWrites: StoreWriteTimes
   /** Throws STORE_UNAVAILABLE with the reason while the store was never open. */
@@ -95,7 +99,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   if (settings['test.hooks']) {
     log.warn('TEST HOOKS ARE ON: every client of this server can set its clock and hold its queues')
   }
-  const clock = createAdjustableClock(createSystemClock())
+  const clock = createServerClock(options.machineClock ?? createSystemClock())
   // A SQLite store has only one server. After a restart it continues with its own locks instead of waiting
   // for them.
   const owner = store.kind === 'postgres' ? randomUUID() : 'the only server'
@@ -123,17 +127,22 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
 
 function createStoreParts(
   { settings, store, log }: ServerOptions,
-  clock: AdjustableClock,
+  clock: ServerClock,
   owner: string,
 ): StoreParts {
   const letterTotals = createLetterTotals()
   const storeWrites = createStoreWriteTimes()
   let engine: Engine | undefined
   let letters: Letters | undefined
+  const clockSkew = createClockSkew({
+    readOffsetUs: clock.machineOffsetUs,
+    offsetMsMax: settings['clock.offset_max'],
+    log,
+  })
   const connection = createStoreConnection({
     open: async () => {
       const storage = await openStorage(store, {
-        clock,
+        ...(settings['test.hooks'] ? { clock } : { machineClock: clock.machine }),
         sqliteSynchronous: settings['sqlite.synchronous'] === 'full' ? 'full' : 'normal',
         sqliteLockWaitMs: settings['sqlite.lock_wait'],
         mustExist: settings.must_exist,
@@ -144,6 +153,7 @@ function createStoreParts(
         postgresLifetimeMs: settings['database.conn_max_lifetime'],
         isReadOnly: settings.read_only,
       })
+      if (!settings['test.hooks']) clock.follow(storage.clock)
       engine = createEngine(storage, {
         clock,
         requestsMax: settings['queue.requests_max'],
@@ -160,12 +170,14 @@ function createStoreParts(
       return storage
     },
     log,
+    onChecked: clockSkew.pass,
     backoffMsMax: settings['store.retry_backoff_max'],
     // A SQLite file that stays locked must stop the start, so the start waits longer than for the lock.
     firstAttemptMsMax: firstAttemptMsMin + (store.kind === 'sqlite' ? settings['sqlite.lock_wait'] : 0),
   })
   return {
     connection,
+    clockSkew,
     letterTotals,
     storeWrites,
     engine: () => {
@@ -185,7 +197,7 @@ function createStoreParts(
 function createBackgroundLoops(
   { settings, log }: ServerOptions,
   { connection, engine, letters }: StoreParts,
-  clock: AdjustableClock,
+  clock: ServerClock,
   owner: string,
 ): BackgroundLoops {
   const reconcileMs = settings['counts.reconcile_interval']
@@ -215,15 +227,21 @@ function createBackgroundLoops(
 
 function createServerApi(
   { settings, store, log, collectReports }: ServerOptions,
-  { connection, letterTotals, storeWrites, engine, letters }: StoreParts,
+  { connection, clockSkew, letterTotals, storeWrites, engine, letters }: StoreParts,
   { reconciler, letterLoops }: BackgroundLoops,
-  clock: AdjustableClock,
+  clock: ServerClock,
 ): ReturnType<typeof createApi> {
   const readStoreState = () => {
     const { isUp, publicReason, checkedAt } = connection.state()
     return { isUp, reason: publicReason, checkedAt }
   }
-  const checks = [{ name: 'queues:storage', componentType: 'datastore', read: readStoreState }] as const
+  const checks = [
+    { name: 'queues:storage', componentType: 'datastore', read: readStoreState },
+    // A SQLite store has no clock to compare with.
+    ...(store.kind === 'postgres'
+      ? [{ name: 'clock:offset', componentType: 'system', read: clockSkew.state } as const]
+      : []),
+  ] as const
   return createApi({
     version,
     clock,
@@ -250,6 +268,7 @@ function createServerApi(
         letterTotals,
         storeWrites,
         connections,
+        clockOffsetSeconds: clockSkew.offsetSeconds,
         reconciled: reconciler.state,
         ...(collectReports !== undefined && { collectReports }),
       }),

@@ -1,6 +1,7 @@
 /** Short ways for tests of what only PostgreSQL has. */
 import type { Client, QueryResultRow } from 'pg'
 import { createDatabase } from '../../tools/services/index.ts'
+import { fromDate } from '../src/core/instant.ts'
 import type { Command, ResultOf, Storage } from '../src/storage/contract/storage.ts'
 import type { StoreOptions } from '../src/storage/open-storage.ts'
 import { createPgClient } from '../src/storage/postgres/connection/tls-connection.ts'
@@ -13,6 +14,9 @@ export interface TestDatabase extends AsyncDisposable {
   connect(): Promise<Client>
   rows<R extends QueryResultRow>(text: string, values?: unknown[]): Promise<R[]>
 }
+
+/** Tests write commands with times of their own, which the clock of the database must not bound. */
+const wallClock = { now: () => fromDate(new Date()) }
 
 export async function testDatabase(): Promise<TestDatabase> {
   const database = await createDatabase()
@@ -32,7 +36,7 @@ export async function testDatabase(): Promise<TestDatabase> {
     url,
     connect,
     open: async (options = {}) => {
-      const storage = await openPostgres({ kind: 'postgres', url }, options)
+      const storage = await openPostgres({ kind: 'postgres', url }, { clock: wallClock, ...options })
       storages.push(storage)
       return storage
     },

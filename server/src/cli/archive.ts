@@ -5,7 +5,6 @@ import { KnownError } from '../errors.ts'
 import { createLetters } from '../letters/create-letters.ts'
 import type { Letters, RetentionDone } from '../letters/letters.ts'
 import { retentionBatchMax } from '../letters/retention.ts'
-import { createSystemClock } from '../system-clock.ts'
 import type { Context } from './context.ts'
 import { exitCodes } from './exit-codes.ts'
 import { withStorage } from './with-storage.ts'
@@ -29,7 +28,7 @@ export async function archive(
   return withStorage(settings, context, {
     mayCreate: false,
     work: async (storage) => {
-      const clock = createSystemClock()
+      const { clock } = storage
       const engine = createEngine(storage, { clock, isTicking: false })
       try {
         const letters = createLetters({ storage, engine, clock, retention: toRetention(settings) })

@@ -24,7 +24,7 @@ export async function withStorage(
   const { target } = opened
   try {
     const storage = await openStorage(target, {
-      clock: createSystemClock(),
+      machineClock: createSystemClock(),
       sqliteLockWaitMs: settings['sqlite.lock_wait'],
       mustExist: settings.must_exist || !mayCreate,
       onCreated: () => context.report(`redrive: created new store at ${maskStore(settings.store)}`),

@@ -69,6 +69,13 @@ export const settingsTable = {
     max: '10m',
     sentence: 'The longest wait between two attempts to reach a store that does not respond.',
   }),
+  'clock.offset_max': duration({
+    default: '2s',
+    min: '100ms',
+    max: '1h',
+    sentence:
+      'How far the clock of this machine may be from the clock of the PostgreSQL server before /health and the log report it.',
+  }),
 
   read_only: boolean({
     default: false,

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest'
 import { aFailure, aLeasedItem, anItem, anOrigin, aQueue, hour, minute, noon } from '../../test/make.ts'
 import { historyMax, type ItemHead, type LetterFacts } from './item.ts'
 import {
-  arrivedAt,
   describeDiscard,
   discardLetter,
   endRedrive,
@@ -182,12 +181,6 @@ describe('a discarded letter', () => {
     expect(restoreLetter(usedUp, noon + hour, auto)).toMatchObject({ state: 'dead', endedAt: noon + hour })
     const none = { ...auto, redrivesMax: 0 }
     expect(restoreLetter(discardLetter(letter, 'spam', noon), noon, none).state).toBe('waiting')
-  })
-
-  it('a letter arrived when the store stored or restored it, whenever it died', () => {
-    const old = { ...letter, createdAt: noon, diedAt: noon - 99 * hour }
-    expect(arrivedAt(old)).toBe(noon)
-    expect(arrivedAt(restoreLetter(discardLetter(old, '', noon), noon + hour, auto))).toBe(noon + hour)
   })
 })
 

@@ -277,13 +277,6 @@ export function withoutNextRedrive({ letter }: Pick<ItemHead, 'letter'>): Letter
 }
 
 /**
- * When the store stored or restored the letter, by its own clock. The time of death may come from a client.
- */
-export function arrivedAt(item: ItemHead): Instant {
-  return Math.max(item.createdAt, item.letter?.restoredAt ?? item.createdAt)
-}
-
-/**
  * When a letter that failed again came to its group. Never before the letter was created, even if the clock
  * was set back since.
  */

@@ -130,6 +130,23 @@ export function onDue(item: ItemHead, rules: Rules, now: Instant, chance = 0.5):
   }
 }
 
+/** Clocks of servers may differ by this much, although they go by the clock of one database. */
+const clockToleranceUs = 1_000_000
+
+/** A lease that was given or extended after this time comes from a clock that was ahead of `now`. */
+export function aheadOf(now: Instant): Instant {
+  return later(now, clockToleranceUs)
+}
+
+/**
+ * The deadline of a lease after the clock was set back: its whole lease time from now, because nobody knows
+ * how much of it has passed. Undefined: the lease was given before `now`, so its deadline is right.
+ */
+export function shortenLease(item: LeasedHead, now: Instant): Instant | undefined {
+  if (isRedriving(item) || item.updatedAt <= aheadOf(now)) return undefined
+  return later(now, Math.max(item.lease.deadline - item.updatedAt, 0))
+}
+
 /** A scheduled item does not expire before it becomes available: its wait starts then. */
 export function expireDeadlineWhenPromoted(
   item: ItemHead,

@@ -7,13 +7,22 @@ describe('the due scheduler', () => {
   let scheduler: DueScheduler
   let passes: { atMs: number; untilMs: number }[]
   let dueAt: Instant | null
-  const clock = { now: () => Date.now() * usPerMs }
+  /** The times of the commands that shorten leases. The leases take two commands each time. */
+  let shortened: Instant[]
+  let behindUs: number
+  const clock = { now: () => Date.now() * usPerMs - behindUs }
 
   beforeEach(() => {
     vi.useFakeTimers({ now: 1_000_000 })
     passes = []
     dueAt = null
-    const write = async ([command]: readonly { now: Instant }[]) => {
+    shortened = []
+    behindUs = 0
+    const write = async ([command]: readonly { op: string; now: Instant }[]) => {
+      if (command?.op === 'shorten-leases') {
+        shortened.push(command.now)
+        return [{ shortened: 0, next: shortened.length % 2 === 1 ? { deadline: 1, key: '' } : null }]
+      }
       const untilMs = (command?.now ?? 0) / usPerMs
       passes.push({ atMs: Date.now(), untilMs })
       const isDue = dueAt !== null && dueAt <= untilMs * usPerMs
@@ -50,6 +59,22 @@ describe('the due scheduler', () => {
     dueAt = clock.now()
     await scheduler.advance()
     expect(dueAt).toBeNull()
+  })
+
+  it('shortens the leases from before the clock was set back, at the start and after each time', async () => {
+    scheduler.start()
+    await vi.advanceTimersByTimeAsync(3_000)
+    expect(shortened).toHaveLength(2)
+    behindUs = 900 * usPerMs
+    await vi.advanceTimersByTimeAsync(3_000)
+    expect(shortened).toHaveLength(2)
+    behindUs = 3_600_000 * usPerMs
+    await vi.advanceTimersByTimeAsync(3_000)
+    expect(shortened).toHaveLength(4)
+    await scheduler.advance()
+    expect(shortened).toHaveLength(4)
+    for (const at of shortened.slice(2)) expect(at).toBeLessThan(clock.now() + 1)
+    expect(passes.at(-1)?.untilMs).toBe(clock.now() / usPerMs)
   })
 
   it('looks at least once per second for items of other servers', async () => {

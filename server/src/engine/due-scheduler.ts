@@ -1,5 +1,6 @@
 import type { Clock, Instant } from '../core/instant.ts'
 import { usPerMs } from '../core/instant.ts'
+import type { LeasePosition, ShortenLeasesResult } from '../storage/contract/items.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 import type { Writer } from './writer.ts'
 
@@ -23,6 +24,8 @@ const pauseMsMin = 5
  * at the last moment still holds the lease when the request arrives.
  */
 const graceUs = 30 * usPerMs
+/** A clock that is behind its latest time by more than this was set back. */
+const clockToleranceUs = 1_000 * usPerMs
 
 /**
  * Ends leases, expires items and makes scheduled items available when their time comes, plus `graceUs`. A
@@ -43,7 +46,26 @@ export function createDueScheduler(
   let isStarted = false
   let current: Promise<void> = Promise.resolve()
 
+  /** The latest time of the clock; infinite if leases may be from before a clock was set back. */
+  let latestAt: Instant = Number.NEGATIVE_INFINITY
+
+  /** Leases from before a clock was set back must not last longer by as much as it was set back. */
+  const checkClock = async (): Promise<void> => {
+    const now = clock.now()
+    if (now >= latestAt - clockToleranceUs) {
+      latestAt = Math.max(latestAt, now)
+      return
+    }
+    for (let after: LeasePosition | null = null; ; ) {
+      const [{ next }]: [ShortenLeasesResult] = await writer.write([{ op: 'shorten-leases', now, after }])
+      if (next === null) break
+      after = next
+    }
+    latestAt = now
+  }
+
   const pass = async (delayUs: number): Promise<void> => {
+    await checkClock()
     for (;;) {
       const now = clock.now() - delayUs
       const [{ changes }] = await writer.write([{ op: 'advance', now, countMax: batchMax }])
@@ -84,6 +106,8 @@ export function createDueScheduler(
     },
     start: () => {
       isStarted = true
+      // The clock may have been set back while no server was running.
+      latestAt = Number.POSITIVE_INFINITY
       setTimer(clock.now())
     },
     stop: async () => {

@@ -24,7 +24,7 @@ describe('two servers on one database', needs(postgres), () => {
 
   /** Does not tick, so that it learns of other servers only through announcements. */
   const aServer = async (url: string, now = () => noon): Promise<Engine> => {
-    const storage = await openStorage({ kind: 'postgres', url })
+    const storage = await openStorage({ kind: 'postgres', url }, { clock: { now } })
     const engine = createEngine(storage, { clock: { now }, isTicking: false })
     opened.push({ engine, storage })
     return engine

@@ -1,7 +1,14 @@
-export type HealthStatus = 'pass' | 'fail'
+/** `warn`: the component works, but an operator should act. */
+export type HealthStatus = 'pass' | 'warn' | 'fail'
 
 /** The state of one component, read without waiting: a health request must never hang. */
-export type Component = Readonly<{ isUp: boolean; reason: string | null; checkedAt: Date }>
+export type Component = Readonly<{
+  isUp: boolean
+  /** It works, but not as it should. */
+  isDegraded?: boolean
+  reason: string | null
+  checkedAt: Date
+}>
 
 export type HealthCheck = Readonly<{
   /** `component:measurement`, e.g. `queues:storage`. */
@@ -20,20 +27,21 @@ export type HealthCheckResult = Readonly<{
   componentType: string
   status: HealthStatus
   time: string
-  /** Why the check fails. */
+  /** Why the check does not pass. */
   output?: string
 }>
 
-/** Passes if every component passes. The result has the format `application/health+json`. */
+/** The worst status of the components. The result has the format `application/health+json`. */
 export function readHealth(checks: readonly HealthCheck[], version: string): Health {
   const results = checks.map((check) => [check.name, [readCheck(check)]] as const)
-  const isPassing = results.every(([, [result]]) => result?.status === 'pass')
-  return { status: isPassing ? 'pass' : 'fail', version, checks: Object.fromEntries(results) }
+  const statuses = results.map(([, [result]]) => result?.status)
+  const status = (['fail', 'warn'] as const).find((each) => statuses.includes(each)) ?? 'pass'
+  return { status, version, checks: Object.fromEntries(results) }
 }
 
 function readCheck({ componentType, read }: HealthCheck): HealthCheckResult {
-  const { isUp, reason, checkedAt } = read()
+  const { isUp, isDegraded = false, reason, checkedAt } = read()
   const time = checkedAt.toISOString()
-  if (isUp) return { componentType, status: 'pass', time }
-  return { componentType, status: 'fail', time, output: reason ?? 'unknown' }
+  if (isUp && !isDegraded) return { componentType, status: 'pass', time }
+  return { componentType, status: isUp ? 'warn' : 'fail', time, output: reason ?? 'unknown' }
 }

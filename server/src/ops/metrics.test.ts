@@ -32,6 +32,7 @@ const sources = (over: Partial<MetricsSources> = {}): MetricsSources => ({
   letterTotals: createLetterTotals(),
   storeWrites: createStoreWriteTimes(),
   connections: () => 3,
+  clockOffsetSeconds: () => null,
   reconciled: () => ({ at: null, differences: 0, differencesTotal: 0 }),
   ...over,
 })

@@ -29,6 +29,8 @@ export type MetricsSources = Readonly<{
   letterTotals: LetterTotals
   storeWrites: StoreWriteTimes
   connections: () => number
+  /** How far the clock of this machine is ahead of the clock of the store; null if the store has none. */
+  clockOffsetSeconds: () => number | null
   /** The result of the last comparison of counts with rows. */
   reconciled: () => ReconcileState
   /** The longest wait of a scrape for the store. */
@@ -171,6 +173,18 @@ function registerServerMetrics(registry: Registry, sources: MetricsSources): voi
     aggregator: 'min',
     collect() {
       this.set(sources.isStoreUp() ? 1 : 0)
+    },
+  })
+  new Gauge({
+    name: 'redrive_clock_offset_seconds',
+    help: 'How far the clock of this machine is ahead of the clock of the database. Absent for SQLite, which has no clock.',
+    registers,
+    // All processes run on one machine.
+    aggregator: 'first',
+    collect() {
+      const seconds = sources.clockOffsetSeconds()
+      if (seconds === null) this.remove()
+      else this.set(seconds)
     },
   })
 }

@@ -23,6 +23,8 @@ export type StoreState = Readonly<{
 export type StoreConnectionOptions = Readonly<{
   open: () => Promise<StoreReads>
   log: Logger
+  /** Called after each successful check of the store. */
+  onChecked?: () => void
   now?: () => Date
   random?: () => number
   pingEveryMs?: number
@@ -51,6 +53,7 @@ export function createStoreConnection(options: StoreConnectionOptions): StoreCon
 }
 
 const defaults = {
+  onChecked: () => {},
   now: () => new Date(),
   random: Math.random,
   pingEveryMs: 2_000,
@@ -113,6 +116,7 @@ class Connection implements StoreConnection {
       if (!this.#state.isUp && this.#storage) log.info({ store: this.#storage.kind }, 'store is up')
       const isUp = this.#storage !== undefined
       this.#state = { isUp, reason: null, publicReason: null, checkedAt: now() }
+      this.#options.onChecked()
     } catch (error) {
       this.#lastError = error
       this.#failures += 1

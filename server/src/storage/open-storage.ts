@@ -11,6 +11,9 @@ export type StoreTarget =
   | Readonly<{ kind: 'postgres'; url: string; credentials?: CredentialSource; tls?: TlsSource }>
 
 export type StoreOptions = Readonly<{
+  /** The clock of this machine. A SQLite store goes by it; PostgreSQL only compares it with its own. */
+  machineClock?: Clock
+  /** For tests: the store goes by this clock alone. */
   clock?: Clock
   random?: () => number
   /** `normal` is faster, but can lose the last commits in a power failure. The default is `full`. */

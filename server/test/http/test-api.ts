@@ -45,6 +45,7 @@ export async function startTestApi(over: Partial<ApiParts> = {}): Promise<TestAp
         letterTotals: createLetterTotals(),
         storeWrites: createStoreWriteTimes(),
         connections,
+        clockOffsetSeconds: () => null,
         reconciled: () => ({ at: null, differences: 0, differencesTotal: 0 }),
       }),
     isLocalOnly: true,

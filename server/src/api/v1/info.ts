@@ -37,7 +37,7 @@ export const infoRoutes = [
     handler: (_request, _reply, { version, storeKind, health, startedAt, clock, limits }) => ({
       name: 'redrive' as const,
       version,
-      store: { kind: storeKind, is_up: health().status === 'pass' },
+      store: { kind: storeKind, is_up: health().status !== 'fail' },
       started_at: startedAt.toISOString(),
       uptime_seconds: Math.floor(clock.now() / 1_000_000 - startedAt.getTime() / 1_000),
       limits: {

@@ -3,9 +3,9 @@ import { route } from '../http/route.ts'
 import { formatInstant } from '../http/wire/wire-time.ts'
 import { v1 } from '../v1/dialect.ts'
 
-const status = (description: string) => Type.Enum(['pass', 'fail'], { description })
+const status = (description: string) => Type.Enum(['pass', 'warn', 'fail'], { description })
 export const HealthBody = Type.Object({
-  status: status('fail if one of the checks fails.'),
+  status: status('The worst result of the checks. warn: the server works, but an operator should act.'),
   version: Type.String({ description: 'Version of the server.' }),
   checks: Type.Record(
     Type.String(),
@@ -14,7 +14,7 @@ export const HealthBody = Type.Object({
         componentType: Type.String({ description: 'Kind of the component, such as datastore.' }),
         status: status('Result of this check.'),
         time: Type.String({ format: 'date-time', description: 'When it was checked.' }),
-        output: Type.Optional(Type.String({ description: 'Why the check fails.' })),
+        output: Type.Optional(Type.String({ description: 'Why the check does not pass.' })),
       }),
     ),
     { description: 'The checks by component.' },
@@ -47,12 +47,12 @@ export const healthRoutes = [
     dialect: v1,
     isHot: true,
     schema: {
-      response: { 200: healthAnswer('All checks pass.'), 503: healthAnswer('A check fails.') },
+      response: { 200: healthAnswer('No check fails.'), 503: healthAnswer('A check fails.') },
     },
     handler: (_request, reply, { health }) => {
       const now = health()
       return reply
-        .code(now.status === 'pass' ? 200 : 503)
+        .code(now.status === 'fail' ? 503 : 200)
         .header('Cache-Control', 'no-store')
         .type(mediaType)
         .send(JSON.stringify(now))
@@ -87,7 +87,7 @@ export const healthRoutes = [
       },
     },
     handler: (_request, reply, { health, clock }) => {
-      const isReady = health().status === 'pass'
+      const isReady = health().status !== 'fail'
       const body: Static<typeof ReadyBody> = {
         status: isReady ? 'healthy' : 'unhealthy',
         checks: { database: isReady ? 'ok' : 'error', kafka: 'not_configured' },

@@ -23,8 +23,11 @@ export function createHeldLocks(
   parts: Readonly<{ engine: Pick<Engine, 'write'>; clock: Clock; owner: string }>,
 ): HeldLocks {
   const { engine, clock, owner } = parts
-  const held = new Map<string, Readonly<{ lock: HeldLock; until: Instant }>>()
-  const busyUntil = new Map<string, Instant>()
+  // Times are compared on both sides: after the clock was set back, a time in the future means nothing.
+  const isSince = (at: Instant | undefined, now: Instant, us: number): boolean =>
+    at !== undefined && at <= now && now < at + us
+  const held = new Map<string, Readonly<{ lock: HeldLock; at: Instant }>>()
+  const busyAt = new Map<string, Instant>()
 
   const release = async (name: string): Promise<void> => {
     const had = held.get(name)
@@ -35,14 +38,14 @@ export function createHeldLocks(
     hold: async (name) => {
       const now = clock.now()
       const had = held.get(name)
-      if (had !== undefined && now < had.until - holdUs / 2) return had.lock
-      if (had === undefined && now < (busyUntil.get(name) ?? 0)) return null
+      if (had !== undefined && isSince(had.at, now, holdUs / 2)) return had.lock
+      if (had === undefined && isSince(busyAt.get(name), now, busyUs)) return null
       const deadline = later(now, holdUs)
       const [lock] = await engine.write([{ op: 'acquire-lock', name, owner, now, deadline }])
       held.delete(name)
-      busyUntil.delete(name)
-      if (lock === null) busyUntil.set(name, now + busyUs)
-      else held.set(name, { lock, until: deadline })
+      busyAt.delete(name)
+      if (lock === null) busyAt.set(name, now)
+      else held.set(name, { lock, at: now })
       return lock
     },
     forget: (name) => {

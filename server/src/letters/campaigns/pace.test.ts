@@ -50,9 +50,13 @@ describe('the pace of a campaign', () => {
     expect(sentBy({ ratePerSecond: 0.1, rampUs: 0 }, 60 * second, second)).toBe(6)
   })
 
-  it('a clock that moves back neither adds nor removes tokens', () => {
-    const speed = { ratePerSecond: 10, rampUs: 0 }
-    const pace = fillPace(startPace(noon), speed, noon + second / 2)
-    expect(fillPace(pace, speed, noon - second)).toEqual(pace)
+  it('a clock that moves back neither adds nor removes tokens, and the pace continues from there', () => {
+    const speed = { ratePerSecond: 10, rampUs: 2 * second }
+    const pace = fillPace(startPace(noon), speed, noon + second)
+    const back = fillPace(pace, speed, noon - 3_600 * second)
+    expect(back.tokens).toBe(pace.tokens)
+    expect(fillPace(back, speed, noon - 3_599 * second).tokens).toBe(
+      fillPace(pace, speed, noon + 2 * second).tokens,
+    )
   })
 })

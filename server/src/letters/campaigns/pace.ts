@@ -22,11 +22,18 @@ export function startPace(now: Instant): Pace {
 /** Fills the bucket up to now. It holds at most one second's worth of tokens, so a pause causes no burst. */
 export function fillPace(pace: Pace, speed: Speed, now: Instant): Pace {
   if (speed.ratePerSecond === 0) return { ...pace, at: now, tokens: Number.POSITIVE_INFINITY }
-  // If the clock moves back, neither add nor remove tokens.
-  if (now <= pace.at) return pace
+  if (now < pace.at) return moveBack(pace, now)
   const gained = integrateRate(speed, now - pace.since) - integrateRate(speed, pace.at - pace.since)
   const tokensMax = Math.max(rateAt(speed, now - pace.since), 1)
   return { ...pace, at: now, tokens: Math.min(pace.tokens + gained, tokensMax) }
+}
+
+/**
+ * The pace after the clock was set back: no tokens are added or removed, and the bucket fills again from now
+ * on. Otherwise the campaign would stand still until the clock shows the old time again.
+ */
+function moveBack(pace: Pace, now: Instant): Pace {
+  return { ...pace, since: pace.since - (pace.at - now), at: now }
 }
 
 export function spendPace(pace: Pace, count: number): Pace {

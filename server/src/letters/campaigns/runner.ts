@@ -151,7 +151,7 @@ export class CampaignRunner {
       {
         op: 'freeze-letters',
         campaignId: stored.id,
-        filter: completeFilter(facts.spec, selection.filter, facts.createdAt),
+        filter: completeFilter(facts.spec, selection.filter),
         ...(facts.frozenUntil !== null && { after: facts.frozenUntil }),
         countMax: Math.min(this.#steps.frozenMax, missing),
         examinedMax: examinedPerStep,

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { noon } from '../../../test/make.ts'
 import type { CampaignSpec } from '../letters.ts'
 import { checkReason, checkSpec, completeFilter } from './spec.ts'
 
@@ -60,16 +59,5 @@ describe('a filter', () => {
     expect(completeFilter({ ...redrive, isDeadAllowed: true }, {}).states).toContain('dead')
     expect(completeFilter({ ...redrive, action: 'discard' }, {}).states).toContain('dead')
     expect(completeFilter(redrive, { states: ['dead'] }).states).toEqual(['dead'])
-  })
-
-  it('letters that arrive after the campaign was created are not selected, whatever time of death they report', () => {
-    expect(completeFilter(redrive, {}, noon)).toEqual({
-      states: ['waiting', 'scheduled'],
-      arrivedUntil: noon,
-    })
-    const died = { from: 1, until: 5 }
-    expect(completeFilter(redrive, { died }, noon)).toMatchObject({ died, arrivedUntil: noon })
-    // A preview is now: whatever is there has come.
-    expect(completeFilter(redrive, { died })).toEqual({ died, states: ['waiting', 'scheduled'] })
   })
 })

@@ -1,5 +1,4 @@
 /** Validates the specification of a campaign and resolves which letters it selects. */
-import type { Instant } from '../../core/instant.ts'
 import { findTextFault } from '../../core/storable-text.ts'
 import { KnownError } from '../../errors.ts'
 import type { ListedState } from '../../storage/contract/items.ts'
@@ -60,18 +59,12 @@ export function checkReason(reason: string): string {
   return text
 }
 
-/**
- * Completes a filter: without states, it selects the letters that can be sent or discarded. `arrivedUntil`
- * excludes letters that the store received later, however long freezing takes and whatever time of death they
- * report.
- */
+/** Completes a filter: without states, it selects the letters that can be sent or discarded. */
 export function completeFilter(
   spec: Pick<CampaignSpec, 'action' | 'isDeadAllowed'>,
   filter: LetterFilter,
-  arrivedUntil?: Instant,
 ): LetterFilter {
-  const states = filter.states ?? openStates(spec)
-  return { ...filter, states, ...(arrivedUntil !== undefined && { arrivedUntil }) }
+  return { ...filter, states: filter.states ?? openStates(spec) }
 }
 
 function openStates({

@@ -126,8 +126,12 @@ function runningStep(facts: CampaignFacts, counts: CampaignCounts, now: Instant,
  */
 function sendStep(facts: CampaignFacts, countMax: number, now: Instant): Step {
   const speed = currentSpeed(facts)
-  const tokens = Math.floor(fillPace(facts.pace, speed, now).tokens)
-  const worth = Math.max(Math.floor((rateAt(speed, now - facts.pace.since) * stepUs) / usPerSecond), 1)
+  const pace = fillPace(facts.pace, speed, now)
+  // The clock was set back. Store the new time, so that the bucket fills from now on.
+  if (speed.ratePerSecond > 0 && pace.at < facts.pace.at)
+    return { kind: 'update', facts: { ...facts, pace, updatedAt: now } }
+  const tokens = Math.floor(pace.tokens)
+  const worth = Math.max(Math.floor((rateAt(speed, now - pace.since) * stepUs) / usPerSecond), 1)
   const count = Math.min(countMax, tokens)
   return count < Math.min(countMax, worth) ? wait : { kind: 'send', countMax: count }
 }
@@ -224,17 +228,23 @@ const recentSeconds = 10
 /** Letters sent per second, over the last ten seconds or since the start. */
 export function measureRate(facts: Pick<CampaignFacts, 'recent' | 'startedAt'>, now: Instant): number {
   const second = Math.floor(now / usPerSecond)
-  const sum = facts.recent.reduce(
-    (total, [at, count]) => (at > second - recentSeconds ? total + count : total),
-    0,
-  )
-  const elapsed = (now - (facts.startedAt ?? now)) / usPerSecond
+  const recent = facts.recent.filter(([at]) => isRecent(at, second))
+  const sum = recent.reduce((total, [, count]) => total + count, 0)
+  const startedAt = facts.startedAt ?? now
+  // A start in the future: the clock was set back since.
+  const since = startedAt <= now ? startedAt : ((recent[0]?.[0] ?? second) - 1) * usPerSecond
+  const elapsed = (now - since) / usPerSecond
   return Math.round((sum / Math.min(Math.max(elapsed, 1), recentSeconds)) * 10) / 10
+}
+
+/** After the clock was set back, seconds in the future are not recent. */
+function isRecent(at: number, second: number): boolean {
+  return at > second - recentSeconds && at <= second
 }
 
 function addSent(recent: CampaignFacts['recent'], count: number, now: Instant): CampaignFacts['recent'] {
   const second = Math.floor(now / usPerSecond)
-  const kept = recent.filter(([at]) => at > second - recentSeconds)
+  const kept = recent.filter(([at]) => isRecent(at, second))
   const last = kept.at(-1)
   if (last?.[0] === second) return [...kept.slice(0, -1), [second, last[1] + count]]
   return [...kept, [second, count]]

@@ -77,6 +77,9 @@ export type PutCampaign = Readonly<{
 /**
  * Adds the next matching letters to the set, in the order of their death, oldest first. Letters that are
  * already in the set are skipped. Looks at no more than `examinedMax` letters.
+ *
+ * Letters that arrived or were restored after the campaign was put are not added, however long freezing takes
+ * and whatever time of death they report. The store numbers arrivals and campaigns, so no clock decides this.
  */
 export type FreezeLetters = Readonly<{
   op: 'freeze-letters'

@@ -23,6 +23,7 @@ export type ItemCommand =
   | Extend
   | Unlease
   | Advance
+  | ShortenLeases
   | Import
   | Delete
   | Clear
@@ -35,6 +36,7 @@ export type ItemResults = {
   extend: SettleResult
   unlease: { unleased: number }
   advance: AdvanceResult
+  'shorten-leases': ShortenLeasesResult
   import: readonly ImportResult[]
   delete: RemoveResult
   clear: RemoveResult
@@ -165,6 +167,17 @@ export type SettleResult =
  */
 export type Advance = Readonly<{ op: 'advance'; now: Instant; countMax: number }>
 export type AdvanceResult = Readonly<{ changes: readonly ItemChange[]; isMore: boolean }>
+
+/**
+ * After the clock was set back: every lease that was given or extended by the clock that was ahead
+ * (core/transitions.ts `shortenLease`) ends after its lease time from `now`. Otherwise it would last longer
+ * by as much as the clock was set back. Examines a limited number of leases, from the position `after` on.
+ */
+export type ShortenLeases = Readonly<{ op: 'shorten-leases'; now: Instant; after: LeasePosition | null }>
+/** Leases are ordered by deadline, then by the key of the store. */
+export type LeasePosition = Readonly<{ deadline: Instant; key: string }>
+/** `next`: where the next command continues; null after the last lease. */
+export type ShortenLeasesResult = Readonly<{ shortened: number; next: LeasePosition | null }>
 
 /**
  * Stores items as given, with a new id and creation time. An item whose source id is already in the queue is

@@ -298,11 +298,6 @@ export type LetterFilter = CountedFilter &
     json?: Readonly<{ path: readonly (string | number)[]; value: string | boolean | null | JsonNumber }>
     /** The automatic redrive is due at this time or earlier. */
     dueBy?: Instant
-    /**
-     * The store stored or restored the letter at this time or earlier, whatever its sender reports as its
-     * death.
-     */
-    arrivedUntil?: Instant
   }>
 
 /**

@@ -4,6 +4,13 @@
  *
  * Another owner can take over a lock whose deadline has passed (`deadline <= now`); until then its holder can
  * still act. An owner that acquires its own lock again gets a new token, and the old token is lost.
+ *
+ * A lock must pass over although the clock was set back after it was acquired. All servers hold a lock for
+ * the same time, so a deadline that is later than the requested one comes from a clock that was ahead: it is
+ * shortened to the requested one, and the holder has to renew it.
+ *
+ * PostgreSQL decides by the clock of the database: `now` is at most the time of the database, and `deadline`
+ * at most as much later as requested.
  */
 import type { Instant } from '../../core/instant.ts'
 

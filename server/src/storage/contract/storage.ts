@@ -16,6 +16,7 @@
  * count changes in the same transaction as the rows that it counts.
  */
 import type { QueueName } from '../../core/ids.ts'
+import type { Clock } from '../../core/instant.ts'
 import type { ArchiveCommand, ArchiveResults, ArchiveStore } from './archive.ts'
 import type { AuditCommand, AuditResults, AuditStore } from './audit.ts'
 import type { CampaignCommand, CampaignResults, CampaignStore } from './campaigns.ts'
@@ -34,6 +35,8 @@ export interface Storage
     CampaignStore,
     AuditStore {
   readonly kind: 'sqlite' | 'postgres'
+  /** The time by which all servers on this store go. */
+  readonly clock: StoreClock
 
   /** Executes the commands in one transaction. The results have the order of the commands. */
   write<const C extends readonly Command[]>(commands: C): Promise<ResultsOf<C>>
@@ -53,6 +56,14 @@ export interface Storage
   ping(): Promise<void>
   /** Waits for the writes in progress, then closes the store. A second call is harmless. */
   close(): Promise<void>
+}
+
+export interface StoreClock extends Clock {
+  /**
+   * How far the clock of this machine is ahead of the clock of the store; negative: behind. Null if the store
+   * has no clock of its own.
+   */
+  machineOffsetUs(): number | null
 }
 
 /** Everything of a store but `write`: changes go through the engine (engine/writer.ts). */

@@ -33,7 +33,7 @@ import type {
 } from '../contract/letters.ts'
 import type { HeldLock } from '../contract/locks.ts'
 import type { QueuesQuery } from '../contract/queues.ts'
-import type { Command, ResultsOf, Storage, StoreReads } from '../contract/storage.ts'
+import type { Command, ResultsOf, Storage, StoreClock, StoreReads } from '../contract/storage.ts'
 import type { StoreOptions, StoreTarget } from '../open-storage.ts'
 import { getArchivedLetters, listArchivedLetters } from './archive/read-archive.ts'
 import { findArchivedLetters } from './archive/search-archive.ts'
@@ -42,6 +42,7 @@ import { listCampaignLetters } from './campaigns/campaign-letters.ts'
 import { getCampaign, listCampaigns } from './campaigns/campaigns.ts'
 import { Announcements } from './connection/announcements.ts'
 import { beginWrite, Connections } from './connection/connections.ts'
+import { createDatabaseClock, createGivenClock } from './connection/database-clock.ts'
 import { toKnownError } from './connection/errors.ts'
 import { Vacuum } from './connection/vacuum.ts'
 import { readCounts, readQueueCounts } from './counts/counts.ts'
@@ -89,6 +90,10 @@ async function open(
   prepareSchema: (connections: Connections) => Promise<void>,
 ): Promise<Storage> {
   const random = options.random ?? Math.random
+  const clock =
+    options.clock === undefined
+      ? createDatabaseClock(options.machineClock ?? { now: () => fromDate(new Date()) })
+      : createGivenClock(options.clock)
   const connections = new Connections({
     url: target.url,
     credentials: target.credentials,
@@ -98,13 +103,14 @@ async function open(
     idleMax: options.postgresIdleMax ?? 0,
     lifetimeMs: options.postgresLifetimeMs ?? 0,
     isReadOnly: options.isReadOnly ?? false,
+    onClockSample: clock.observe,
   })
   const vacuum = new Vacuum(connections)
   const context: StoreContext = {
     vacuum,
     connections,
     random,
-    now: () => options.clock?.now() ?? fromDate(new Date()),
+    clock,
     queueCache: new QueueCache(),
     cursors: new LeaseCursors(),
     prefetchedLetters: new PrefetchedLetters(),
@@ -125,6 +131,7 @@ async function open(
 
 class PostgresStorage implements Storage {
   readonly kind = 'postgres'
+  readonly clock: StoreClock
   readonly #store: StoreContext
   readonly #isReadOnly: boolean
   readonly #groupCommit: GroupCommit
@@ -136,6 +143,7 @@ class PostgresStorage implements Storage {
 
   constructor(store: StoreContext, isReadOnly: boolean) {
     this.#store = store
+    this.clock = store.clock
     this.#isReadOnly = isReadOnly
     this.#announcements = new Announcements(store.connections)
     this.#groupCommit = new GroupCommit((commands) => write(store, commands))
@@ -260,7 +268,7 @@ class PostgresStorage implements Storage {
 
   async reconcile(lock?: HeldLock): Promise<readonly Difference[]> {
     if (this.#isReadOnly) throw this.#refuseWrite('reconcile')
-    return this.#run(() => reconcileCounts(this.#store.connections, lock, this.#store.now()))
+    return this.#run(() => reconcileCounts(this.#store.connections, lock, this.#store.clock.now()))
   }
 
   announce(queues: readonly string[]): Promise<void> {

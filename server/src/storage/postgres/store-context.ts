@@ -1,5 +1,5 @@
-import type { Instant } from '../../core/instant.ts'
 import type { Connections } from './connection/connections.ts'
+import type { DatabaseClock } from './connection/database-clock.ts'
 import type { Vacuum } from './connection/vacuum.ts'
 import type { FirstMinuteCache } from './counts/time-bucket-retention.ts'
 import type { LeaseCursors } from './items/lease-cursors.ts'
@@ -18,8 +18,7 @@ export type StoreContext = Readonly<{
   firstMinute: FirstMinuteCache
   repeats: RepeatedImports
   random: () => number
-  /** The time for commands without a time of their own. */
-  now: () => Instant
+  clock: DatabaseClock
   slots: CountSlots
   vacuum: Vacuum
 }>

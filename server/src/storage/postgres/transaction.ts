@@ -185,7 +185,15 @@ export class Transaction {
 
   /** The time for commands without a time of their own. */
   now(): Instant {
-    return this.#store.now()
+    return this.#store.clock.now()
+  }
+
+  /**
+   * `at`, or the time of the database if that is earlier: a server whose time is wrong must not end the lease
+   * or the lock of another server too early.
+   */
+  boundByDatabaseClock(at: Instant): Promise<Instant> {
+    return this.#store.clock.bound(this.connection, at)
   }
 
   getGroupId(key: string): number | undefined {

@@ -9,7 +9,6 @@ import { type Header, type Item, listedState } from '../../core/item.ts'
 import { isSameNumber, type JsonNumber } from '../../core/json-number.ts'
 import { textAt } from '../../core/json-text.ts'
 import { hasTooManyValues } from '../../core/json-values.ts'
-import { arrivedAt } from '../../core/letter.ts'
 import type { ArchiveFilter, LetterFilter, ListedArchived } from '../contract/letters.ts'
 
 export function matchesLetter(item: Item, filter: LetterFilter): boolean {
@@ -36,13 +35,12 @@ function matchesDetail(item: Item, filter: LetterFilter): boolean {
 }
 
 function matchesTimes(item: Item, filter: LetterFilter): boolean {
-  const { died, updated, lastFailed, dueBy, arrivedUntil } = filter
+  const { died, updated, lastFailed, dueBy } = filter
   return (
     isInRange(item.diedAt, died) &&
     isInRange(item.updatedAt, updated) &&
     isInRange(item.failure?.lastFailedAt ?? null, lastFailed) &&
-    (dueBy === undefined || isWithin(item.letter?.nextRedriveAt ?? null, undefined, dueBy)) &&
-    (arrivedUntil === undefined || arrivedAt(item) <= arrivedUntil)
+    (dueBy === undefined || isWithin(item.letter?.nextRedriveAt ?? null, undefined, dueBy))
   )
 }
 

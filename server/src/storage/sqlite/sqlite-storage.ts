@@ -1,4 +1,4 @@
-import { fromDate } from '../../core/instant.ts'
+import { type Clock, fromDate } from '../../core/instant.ts'
 import type { Command, ResultsOf, Storage, StoreReads } from '../contract/storage.ts'
 import type { StoreOptions, StoreTarget } from '../open-storage.ts'
 import type { Backend } from './backend.ts'
@@ -13,17 +13,24 @@ type SqliteTarget = Exclude<StoreTarget, { kind: 'postgres' }>
 type SqliteFile = Extract<StoreTarget, { kind: 'sqlite' }>
 
 export async function openSqlite(target: SqliteTarget, options: StoreOptions = {}): Promise<Storage> {
-  return createStorage(await openBackend(target, options))
+  const clock = chooseClock(options)
+  return createStorage(await openBackend(target, options, clock), clock)
 }
 
 export async function openSqliteToRead({ path }: SqliteFile): Promise<StoreReads> {
-  return createStorage(await ReadOnlyBackend.open(path))
+  return createStorage(await ReadOnlyBackend.open(path), chooseClock({}))
 }
 
-function createStorage(backend: Backend): Storage {
+function chooseClock({ clock, machineClock }: StoreOptions): Clock {
+  return clock ?? machineClock ?? { now: () => fromDate(new Date()) }
+}
+
+function createStorage(backend: Backend, clock: Clock): Storage {
   const ask = <const C extends ReadCall>(call: C) => backend.read(call) as Promise<ReadResult<C['read']>>
   return {
     kind: 'sqlite',
+    // A SQLite store has no clock: its only server goes by the clock of its machine.
+    clock: { now: () => clock.now(), machineOffsetUs: () => null },
     write: async <const C extends readonly Command[]>(commands: C) => {
       const encoded = commands.map(encodeCommand)
       const results = await backend.write(encoded)
@@ -69,8 +76,8 @@ function createStorage(backend: Backend): Storage {
   }
 }
 
-async function openBackend(target: SqliteTarget, options: StoreOptions): Promise<Backend> {
-  const now = () => options.clock?.now() ?? fromDate(new Date())
+async function openBackend(target: SqliteTarget, options: StoreOptions, clock: Clock): Promise<Backend> {
+  const now = () => clock.now()
   if (target.kind === 'memory') return new MemoryBackend(options.random ?? Math.random, now)
   return FileBackend.open(target.path, {
     synchronous: options.sqliteSynchronous ?? 'full',

@@ -220,6 +220,32 @@ describeStores('a campaign', (given) => {
       expect(await set(id)).toEqual(before)
     })
 
+    it('letters that arrived or were restored after the campaign was put are not frozen, at any time', async () => {
+      const { work, letters } = await actions.createQueues()
+      const ids = await actions.capture(
+        letters,
+        ['x', 'live', 'archived'].map((reference) => aLetter({ reference, diedAt: noon + 99 * hour })),
+        noon + hour,
+      )
+      const [before = '', live = '', archived = ''] = ids
+      const [produced = ''] = await actions.produceDead(work, newItems(1), undefined, noon + hour)
+      await actions.discard([archived], noon + hour)
+      const archive = { op: 'archive', queue: letters, endedBefore: noon + 2 * hour, countMax: 9 } as const
+      expect(await given.run({ ...archive, now: noon + hour })).toMatchObject({ archived: 1 })
+      await actions.discard([live], noon + hour)
+      const id = await create()
+      // All of these have an earlier time than the letters from before.
+      await actions.capture(letters, [aLetter({ reference: 'late', diedAt: noon - hour })], noon)
+      await actions.produceDead(work, newItems(1), undefined, noon)
+      const restored = await given.run({ op: 'restore', letterIds: [live, archived], now: noon })
+      expect(restored).toMatchObject([{ isRestored: true }, { isRestored: true }])
+      const later = await create()
+      const filter = { queues: [letters] }
+      expect(await freeze(id, { filter })).toMatchObject({ added: 2, next: null })
+      expect((await set(id)).map(({ letterId }) => letterId).sort()).toEqual([before, produced].toSorted())
+      expect(await freeze(later, { filter })).toMatchObject({ added: 6, next: null })
+    })
+
     it('a set of thousands of letters can be frozen', async () => {
       const { work, letters } = await actions.createQueues()
       const ids = await actions.produceDead(work, newItems(1_200))

@@ -338,28 +338,6 @@ describeStores('letter filters', (given) => {
     expect(await findReferences({ dueBy: noon + 2 * hour })).toEqual(['early', 'late', 'x'])
   })
 
-  it('letters are found by the time when the store received or restored them', async () => {
-    const queue = await given.queue()
-    const past = { diedAt: noon - 99 * hour }
-    const [, early = ''] = await actions.capture(queue, [
-      aLetter({ reference: 'future', diedAt: noon + 99 * hour }),
-      aLetter({ reference: 'restored', ...past }),
-    ])
-    await actions.capture(queue, [aLetter({ reference: 'late', ...past })], noon + minute)
-    await actions.discard([early])
-    const archive = { op: 'archive', queue, endedBefore: noon + 1, countMax: 9, now: noon + 1 } as const
-    expect(await given.run(archive)).toEqual({ archived: 1, isMore: false })
-    await given.run({ op: 'restore', letterIds: [early], now: noon + 2 * minute })
-    expect(await findReferences({ queues: [queue], arrivedUntil: noon - 1 })).toEqual([])
-    expect(await findReferences({ queues: [queue], arrivedUntil: noon })).toEqual(['future'])
-    expect(await findReferences({ queues: [queue], arrivedUntil: noon + minute })).toEqual(['future', 'late'])
-    expect(await findReferences({ queues: [queue], arrivedUntil: noon + 2 * minute })).toEqual([
-      'future',
-      'late',
-      'restored',
-    ])
-  })
-
   it('letters are found by all conditions together', async () => {
     const queue = await given.queue()
     const failure = aFailure({ reason: 'r', errorClass: 'E', message: 'Some: text' })

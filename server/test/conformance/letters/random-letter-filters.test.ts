@@ -182,7 +182,6 @@ function aQuery(queues: readonly string[], groupIds: readonly number[]): fc.Arbi
       ),
       json,
       dueBy: fc.constantFrom(noon + hour, noon + hour + 2 * minute, noon + 9 * hour),
-      arrivedUntil: fc.constantFrom(noon - 1, noon, noon + minute),
     },
     { requiredKeys: [] },
   )

@@ -23,9 +23,7 @@ export function matchesFilter(letter: Item, filter: LetterFilter): boolean {
     isWithin(letter.updatedAt, filter.updated) &&
     isWithin(failure?.lastFailedAt ?? null, filter.lastFailed) &&
     matchesContent(letter, filter) &&
-    (filter.dueBy === undefined || (facts?.nextRedriveAt ?? Number.POSITIVE_INFINITY) <= filter.dueBy) &&
-    (filter.arrivedUntil === undefined ||
-      (letter.createdAt <= filter.arrivedUntil && (facts?.restoredAt ?? 0) <= filter.arrivedUntil))
+    (filter.dueBy === undefined || (facts?.nextRedriveAt ?? Number.POSITIVE_INFINITY) <= filter.dueBy)
   )
 }
 

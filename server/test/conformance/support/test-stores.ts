@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe } from 'vitest'
 import { createDatabase } from '../../../../tools/services/index.ts'
 import { needs, requireService } from '../../../../tools/services/require-service.ts'
+import { fromDate } from '../../../src/core/instant.ts'
 import type { NewQueue } from '../../../src/core/queue.ts'
 import type { Command, ResultOf, Storage } from '../../../src/storage/contract/storage.ts'
 import { openStorage, type StoreOptions, type StoreTarget } from '../../../src/storage/open-storage.ts'
@@ -55,13 +56,16 @@ export async function createTestStore(name: StoreName): Promise<TestStore> {
   }
 }
 
+const wallClock = { now: () => fromDate(new Date()) }
+
 function toTestStore(name: StoreName, target: StoreTarget, dropPlace: () => Promise<void>): TestStore {
   const opened: Storage[] = []
   return {
     name,
     target,
     open: async (options = {}) => {
-      const storage = await openStorage(target, options)
+      // Tests write commands with times of their own, which the clock of the database must not bound.
+      const storage = await openStorage(target, { clock: wallClock, ...options })
       opened.push(storage)
       return storage
     },

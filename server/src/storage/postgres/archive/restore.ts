@@ -24,6 +24,7 @@ import {
   isKsuid,
   locateMissing,
   lockLetters as lockLive,
+  updateRestored,
   writeLetters,
 } from '../letters/letter-rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
@@ -121,7 +122,7 @@ async function restoreLive(
     if (refusal !== undefined) continue
     restored.push({ queueRow, before: letter, after: restoreLetter(letter, now, queueRow.queue.redrive) })
   }
-  await writeLetters(transaction, restored)
+  await writeLetters(transaction, restored, updateRestored)
   return (letterId) => {
     const result = results.get(letterId)
     if (result !== undefined) {

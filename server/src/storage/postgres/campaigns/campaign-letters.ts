@@ -32,12 +32,24 @@ const int4Max = 2 ** 31 - 1
 /** An id that is no letter can be of any length: this much of it is stored. */
 const idLengthMax = 200
 
+const readArrivedUntil: Statement = {
+  name: 'read-arrived-until',
+  text: 'select arrived_until from redrive.campaigns where id = $1',
+}
+
 export async function freezeLetters(transaction: Transaction, command: FreezeLetters): Promise<FreezeResult> {
   // The search uses the counts, so they must contain the changes of this transaction.
   await transaction.flushLetters()
   const { filter, after, countMax, examinedMax } = command
   const order = { order: 'diedAt', isDescending: false, ...(after === undefined ? {} : { after }) } as const
-  const found = await findLetters(transaction.connection, { filter, ...order, countMax, examinedMax })
+  const [campaign] = await transaction.connection.query(readArrivedUntil, [command.campaignId])
+  const found = await findLetters(transaction.connection, {
+    filter,
+    ...order,
+    ...(campaign !== undefined && { arrivedUntil: readNumber(campaign, 'arrived_until') }),
+    countMax,
+    examinedMax,
+  })
   const added = await addToSet(transaction, command.campaignId, found.letterIds)
   return { added, examinedCount: found.examinedCount, next: found.next }
 }

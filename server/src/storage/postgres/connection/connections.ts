@@ -16,6 +16,7 @@ import {
   type Statement,
   statementTimeoutMs,
 } from './connection.ts'
+import { type ClockSample, databaseNowSql } from './database-clock.ts'
 import { isConnectionLost, isRefusedLogin, OutcomeUnknownError } from './errors.ts'
 import { parserFor } from './parse-values.ts'
 import { SharedConnection } from './shared-connection.ts'
@@ -35,6 +36,8 @@ export type ConnectionOptions = Readonly<{
   lifetimeMs?: number
   /** PostgreSQL refuses every write of these connections. */
   isReadOnly?: boolean
+  /** Called with the time of the database: for each new connection and each ping. */
+  onClockSample?: (sample: ClockSample) => void
 }>
 
 /** A pool whose connections use one set of credentials. */
@@ -77,7 +80,7 @@ const sessionSettings: Statement = {
       false),
     set_config('tcp_user_timeout', '10000', false), set_config('tcp_keepalives_idle', '5', false),
     set_config('tcp_keepalives_interval', '2', false), set_config('tcp_keepalives_count', '3', false),
-    pg_backend_pid() as pid`,
+    pg_backend_pid() as pid, ${databaseNowSql} as now`,
 }
 
 const readOnlySession: Statement = { text: `select set_config('default_transaction_read_only', 'on', false)` }
@@ -178,15 +181,17 @@ export class Connections {
   }
 
   /**
-   * Resolves when the database answers. Uses the connections that all other work uses, so that a broken one
-   * is found. If none is free, the database is only busy: then a new connection is used.
+   * Resolves when the database answers, and reports its time. Uses the connections that all other work uses,
+   * so that a broken one is found. If none is free, the database is only busy: then a new connection is
+   * used.
    */
   async ping(): Promise<void> {
     const pool = await this.#borrow()
     this.#return(pool)
     const { idleCount, totalCount } = pool.pool
     const isBusy = idleCount === 0 && totalCount >= this.#options.poolMax
-    const statement = { text: 'select 1' }
+    const statement = { text: `select ${databaseNowSql} as now` }
+    const sentMs = performance.now()
     const answered = isBusy ? this.#queryOnNewConnection(pool, statement.text) : this.read(statement)
     let timer: NodeJS.Timeout | undefined
     const timeout = new Promise<never>((_, reject) => {
@@ -197,7 +202,13 @@ export class Connections {
       }, pingMsMax)
     })
     answered.catch(() => {})
-    await Promise.race([answered, timeout]).finally(() => clearTimeout(timer))
+    const rows = await Promise.race([answered, timeout]).finally(() => clearTimeout(timer))
+    this.#observeClock(rows, sentMs)
+  }
+
+  #observeClock([row = {}]: readonly Row[], sentMs: number): void {
+    const databaseNow = readNumber(row, 'now')
+    this.#options.onClockSample?.({ databaseNow, sentMs, receivedMs: performance.now() })
   }
 
   async close(): Promise<void> {
@@ -330,7 +341,9 @@ export class Connections {
       types: { getTypeParser: parserFor as typeof pg.types.getTypeParser },
       onConnect: async (client) => {
         const query = { text: sessionSettings.text, query_timeout: this.#options.connectTimeoutMs }
+        const sentMs = performance.now()
         const { rows } = await client.query<Row>(query)
+        this.#observeClock(rows, sentMs)
         this.#stuck.watch(client as pg.PoolClient, readNumber(rows[0] ?? {}, 'pid'))
         if (this.#options.isReadOnly === true) await client.query(readOnlySession.text)
       },

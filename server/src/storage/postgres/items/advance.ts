@@ -53,8 +53,9 @@ export const lockEnded: Statement = {
 const batchesMax = 100
 
 export async function advance(transaction: Transaction, command: Advance): Promise<AdvanceResult> {
-  const { now, countMax } = command
+  const { countMax } = command
   const { connection } = transaction
+  const now = await transaction.boundByDatabaseClock(command.now)
   const due = (await connection.query(peekDue, [now, countMax + 1])).map(toDuePartition)
   const peeked = (await connection.query(peekEnded, [now, batchesMax])).map(toLeaseEnd)
   if (due.length === 0 && peeked.length === 0) return { changes: [], isMore: false }
@@ -64,8 +65,8 @@ export async function advance(transaction: Transaction, command: Advance): Promi
   const queues = new Map(partitions.map(({ queueRow }) => [queueRow.id, queueRow]))
   const first = ended.slice(0, countMax)
   const locked = [
-    ...(due.length === 0 ? [] : await lockDueItems(transaction, partitions, queues, command)),
-    ...(first.length === 0 ? [] : await lockEndedItems(transaction, first, queues, command)),
+    ...(due.length === 0 ? [] : await lockDueItems(transaction, partitions, queues, { now, countMax })),
+    ...(first.length === 0 ? [] : await lockEndedItems(transaction, first, queues, { now })),
   ]
 
   // Leases that were not read end later than those that were. Items that are due after them wait for the next
@@ -125,7 +126,7 @@ async function lockDueItems(
   { connection }: Transaction,
   partitions: readonly PartitionRef[],
   queues: ReadonlyMap<number, QueueRow>,
-  { now, countMax }: Advance,
+  { now, countMax }: Pick<Advance, 'now' | 'countMax'>,
 ): Promise<DueItem[]> {
   const keys = partitions.map(({ queueRow, partition }) => queueRow.id * 2 ** 32 + partition)
   const rows = await connection.query(lockDue, [now, countMax, int8s(keys)])
@@ -136,7 +137,7 @@ async function lockEndedItems(
   { connection }: Transaction,
   ends: readonly EndedLease[],
   queues: ReadonlyMap<number, QueueRow>,
-  { now }: Advance,
+  { now }: Pick<Advance, 'now'>,
 ): Promise<DueItem[]> {
   const rows = await connection.query(lockEnded, [
     int4s(ends.map(({ queueId }) => queueId)),

@@ -2,21 +2,32 @@ import { decideSettle, type SettleDecision } from '../../../core/decide-settle.t
 import type { ItemHead, LeasedHead } from '../../../core/item.ts'
 import { changeByExtend, type ItemChange } from '../../../core/plan-transition.ts'
 import {
+  aheadOf,
   complete as completed,
   retryItem,
+  shortenLease,
   type Transition,
   unlease as unleasedItem,
 } from '../../../core/transitions.ts'
-import type { Complete, Extend, Retry, SettleRefusal, SettleResult, Unlease } from '../../contract/items.ts'
+import type {
+  Complete,
+  Extend,
+  Retry,
+  SettleRefusal,
+  SettleResult,
+  ShortenLeases,
+  ShortenLeasesResult,
+  Unlease,
+} from '../../contract/items.ts'
 import { readNumber } from '../../shared/row-values.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 import { type Decision, executeTransitions } from './execute-transitions.ts'
-import { insertLeaseEnds } from './lease-ends.ts'
+import { insertLeaseEnds, toLeaseEnd } from './lease-ends.ts'
 import { isLocatedRow, locateRows } from './locate-rows.ts'
-import { readHeadColumns, toItemHead } from './rows.ts'
+import { readHeadColumns, stateCodes, toItemHead } from './rows.ts'
 import { type RewrittenRow, rewriteRows } from './write-rows.ts'
 
 /**
@@ -85,7 +96,11 @@ export async function extend(transaction: Transaction, commands: readonly Extend
   return results
 }
 
-type ExtendedLease = Readonly<{ queueId: number; item: LeasedHead; command: Extend }>
+type ExtendedLease = Readonly<{
+  queueId: number
+  item: LeasedHead
+  command: Pick<Extend, 'deadline' | 'now'>
+}>
 
 async function writeExtended(transaction: Transaction, extended: readonly ExtendedLease[]): Promise<void> {
   if (extended.length === 0) return
@@ -99,6 +114,59 @@ async function writeExtended(transaction: Transaction, extended: readonly Extend
     int8s(last.map(({ command }) => command.now)),
   ])
   await insertLeaseEnds(transaction.connection, last)
+}
+
+const batchesExamined = 100
+
+/** Reads without locks. A batch without a lease to shorten has one row without an id. */
+const peekAhead: Statement = {
+  name: 'peek-leases-ahead',
+  text: `select ends.number, ends.deadline, ends.queue_id, ends.partition, q.name, s.id
+    from (
+      select * from redrive.lease_ends where (deadline, number) > ($2, $3::int8) order by deadline, number limit $4
+    ) ends
+      join redrive.queues q on q.id = ends.queue_id
+      left join lateral (
+        select i.id from unnest(ends.ids) as i(id) cross join lateral (
+          select t.state, t.lease_deadline, t.updated_at from redrive.items t
+          where t.queue_id = ends.queue_id and t.partition = ends.partition and t.id = i.id offset 0
+        ) f
+        where f.state = ${stateCodes.leased} and f.lease_deadline = ends.deadline and f.updated_at > $1
+      ) s on true
+    order by ends.deadline, ends.number`,
+}
+
+export async function shortenLeases(
+  transaction: Transaction,
+  { now, after }: ShortenLeases,
+): Promise<ShortenLeasesResult> {
+  const from = after ?? { deadline: now, key: '0' }
+  const values = [aheadOf(now), from.deadline, from.key, batchesExamined]
+  const ends = (await transaction.connection.query(peekAhead, values)).map(toLeaseEnd)
+  const commands = ends.flatMap(({ queue, partition, id }) =>
+    id === null ? [] : [{ queue, partition, ids: [id] }],
+  )
+  const locked = await lockItemsOf(transaction, commands, ({ ids }) => ids)
+  const shortened: ExtendedLease[] = []
+  for (const command of commands) {
+    const { queueRow, items } = locked.decide(command, command.ids)
+    for (const item of items) {
+      const deadline = shortenLease(item, now)
+      if (deadline === undefined) continue
+      const after: LeasedHead = { ...item, updatedAt: now, lease: { ...item.lease, deadline } }
+      transaction.countChanges.leave(queueRow.id, item)
+      transaction.countChanges.enter(queueRow.id, after)
+      locked.set(queueRow, after)
+      shortened.push({ queueId: queueRow.id, item: after, command: { deadline, now } })
+    }
+  }
+  await writeExtended(transaction, shortened)
+  const last = ends.at(-1)
+  const isEnd = last === undefined || new Set(ends.map(({ number }) => number)).size < batchesExamined
+  return {
+    shortened: shortened.length,
+    next: isEnd ? null : { deadline: last.deadline, key: String(last.number) },
+  }
 }
 
 export async function unlease(

@@ -15,7 +15,8 @@ import {
 import { stateCodes, stateNames } from '../items/rows.ts'
 import type { RangeFacts } from './prefilter.ts'
 
-export type FindQuery = Omit<LettersQuery, 'bytes'>
+/** `arrivedUntil`: only letters that arrived up to this number of the sequence `arrivals`. */
+export type FindQuery = Omit<LettersQuery, 'bytes'> & Readonly<{ arrivedUntil?: number }>
 
 export type IndexRanges = Readonly<{
   count: number

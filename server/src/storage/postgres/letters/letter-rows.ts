@@ -112,10 +112,10 @@ const failureColumns: readonly HeadColumnName[] = [
   'group_id',
 ]
 
-function createUpdate(name: string, columns: readonly HeadColumnName[]): Statement {
+function createUpdate(name: string, columns: readonly HeadColumnName[], more = ''): Statement {
   return {
     name,
-    text: `update redrive.items_sourced t set ${columns.map((column) => `${column} = a.${column}`).join(', ')}
+    text: `update redrive.items_sourced t set ${columns.map((column) => `${column} = a.${column}`).join(', ')} ${more}
       from unnest(${arrayParameters(['uuid', ...columns], 1)}) as a(uuid, ${columns.join(', ')})
         cross join lateral (
           select f.ctid as location from redrive.items_sourced f where f.uuid = a.uuid offset 0
@@ -124,6 +124,12 @@ function createUpdate(name: string, columns: readonly HeadColumnName[]): Stateme
   }
 }
 export const updateStates = createUpdate('update-letter-states', stateColumns)
+/** A restored letter arrives again: a campaign that was created before does not contain it. */
+export const updateRestored = createUpdate(
+  'update-restored-letters',
+  stateColumns,
+  `, arrival = nextval('redrive.arrivals')`,
+)
 export const updateFailures = createUpdate('update-letter-failures', failureColumns)
 
 export type ChangedLetter = Readonly<{ queueRow: QueueRow; before: ItemHead; after: ItemHead }>
@@ -132,6 +138,7 @@ export type ChangedLetter = Readonly<{ queueRow: QueueRow; before: ItemHead; aft
 export async function writeLetters(
   transaction: Transaction,
   changed: readonly ChangedLetter[],
+  updateMoved: typeof updateStates | typeof updateRestored = updateStates,
 ): Promise<void> {
   if (changed.length === 0) return
   const moved: StoredHead[] = []
@@ -149,6 +156,6 @@ export async function writeLetters(
   failed.push(...grouped)
   for (const { queueId, item } of [...moved, ...failed]) transaction.countChanges.enter(queueId, item)
   const { connection } = transaction
-  if (moved.length > 0) await connection.query(updateStates, encode(['uuid', ...stateColumns], moved))
+  if (moved.length > 0) await connection.query(updateMoved, encode(['uuid', ...stateColumns], moved))
   if (failed.length > 0) await connection.query(updateFailures, encode(['uuid', ...failureColumns], failed))
 }

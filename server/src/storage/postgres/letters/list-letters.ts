@@ -148,11 +148,11 @@ class PageSearch {
   }
 
   async #readPage(wanted: number, round: number): Promise<Page> {
-    const { filter, examinedMax } = this.#query
+    const { arrivedUntil, examinedMax } = this.#query
     const query = this.#after === undefined ? this.#query : { ...this.#query, after: this.#after }
     // Letters may arrive after `arrivedUntil`, so even without a search not every letter that is read
     // matches.
-    const areAllMatching = !this.#isSearch && filter.arrivedUntil === undefined
+    const areAllMatching = !this.#isSearch && arrivedUntil === undefined
     const allowed = Math.min(examinedMax - this.#examinedCount, this.#isSearch ? this.#step : wanted)
     const count = areAllMatching ? wanted : allowed
     const startedAt = performance.now()
@@ -225,7 +225,7 @@ function rankOf(hit: Hit, page: Page): number {
 }
 
 /** Whether letters of the ranges must be checked one by one. (Nearly all of them pass `arrivedUntil`.) */
-function needsCheck({ arrivedUntil, ...filter }: LetterFilter, ranges: IndexRanges): boolean {
+function needsCheck(filter: LetterFilter, ranges: IndexRanges): boolean {
   return (
     ranges.conditions.length > 0 ||
     ranges.isClassOpen === true ||

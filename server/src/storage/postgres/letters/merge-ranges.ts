@@ -120,7 +120,12 @@ export function pageStatement(
       ${isSized ? `, sum(p.size) over (order by ${order('p', 'at')}) - p.size as before_it` : ''}
     from probed p where not exists (select from edge) or (p.at, p.id) ${isDescending ? '>=' : '<='} (select e.at, e.id from edge e)
     order by ${order('p', 'at')} limit ${parameter(step.count)}::int8`
-  const conditions = [...printPrefilter(filter, ranges.facts, parameter), ...ranges.conditions]
+  const { arrivedUntil } = query
+  const conditions = [
+    ...printPrefilter(filter, ranges.facts, parameter),
+    ...ranges.conditions,
+    ...(arrivedUntil === undefined ? [] : [`coalesce(f.arrival, 0) <= ${parameter(arrivedUntil)}::int8`]),
+  ]
   const checked =
     conditions.length === 0
       ? ''

@@ -45,7 +45,7 @@ function printRedrives(redrives: LetterFilter['redrives'], parameter: Parameter)
 }
 
 function printTimes(filter: LetterFilter, facts: RangeFacts, parameter: Parameter): string[] {
-  const { arrivedUntil, dueBy } = filter
+  const { dueBy } = filter
   return [
     ...(facts.order === 'died_at' ? [] : printRange('f.died_at', filter.died, parameter)),
     ...(facts.order === 'updated_at' ? [] : printRange('f.updated_at', filter.updated, parameter)),
@@ -56,7 +56,6 @@ function printTimes(filter: LetterFilter, facts: RangeFacts, parameter: Paramete
       parameter,
     ),
     ...(facts.isDue || dueBy === undefined ? [] : printRange('f.redrive_at', { until: dueBy }, parameter)),
-    ...(arrivedUntil === undefined ? [] : printRange('f.created_at', { until: arrivedUntil }, parameter)),
   ]
 }
 

@@ -1,6 +1,8 @@
+import { later } from '../../../core/instant.ts'
 import type { AcquireLock, Fence, HeldLock, ReleaseLock, RenewLock } from '../../contract/locks.ts'
 import { lockLost } from '../../shared/lock-lost.ts'
-import { readNumber } from '../../shared/row-values.ts'
+import { readNumber, readText } from '../../shared/row-values.ts'
+import type { Statement } from '../connection/connection.ts'
 import type { Transaction } from '../transaction.ts'
 
 /**
@@ -8,20 +10,24 @@ import type { Transaction } from '../transaction.ts'
  * one.
  */
 export async function acquireLock(
-  { connection }: Transaction,
-  command: AcquireLock,
+  transaction: Transaction,
+  { name, owner, ...command }: AcquireLock,
 ): Promise<HeldLock | null> {
-  const [row] = await connection.query(
-    {
-      name: 'acquire-lock',
-      text: `insert into redrive.locks as l (name, owner, token, deadline) values ($1, $2, 1, $3)
-        on conflict (name) do update set owner = excluded.owner, token = l.token + 1, deadline = excluded.deadline
-        where l.deadline is null or l.deadline <= $4 or l.owner = excluded.owner
-        returning token`,
-    },
-    [command.name, command.owner, command.deadline, command.now],
-  )
-  return row === undefined ? null : { name: command.name, token: readNumber(row, 'token') }
+  const now = await transaction.boundByDatabaseClock(command.now)
+  const deadline = later(now, command.deadline - command.now)
+  const [row] = await transaction.connection.query(acquire, [name, owner, deadline, now])
+  if (row === undefined || readText(row, 'owner') !== owner) return null
+  return { name, token: readNumber(row, 'token') }
+}
+
+const isFree = '(l.deadline is null or l.deadline <= $4 or l.owner = excluded.owner)'
+const acquire: Statement = {
+  name: 'acquire-lock',
+  text: `insert into redrive.locks as l (name, owner, token, deadline) values ($1, $2, 1, $3)
+    on conflict (name) do update set owner = case when ${isFree} then excluded.owner else l.owner end,
+      token = case when ${isFree} then l.token + 1 else l.token end, deadline = excluded.deadline
+    where ${isFree} or l.deadline > excluded.deadline
+    returning token, owner`,
 }
 
 export async function renewLock(

@@ -88,6 +88,19 @@ describe('the documented statements on dlq.dlq_messages', needs(postgres), () =>
     expect(await storage.listAudit({ countMax: 10 })).toHaveLength(3)
   })
 
+  it('a campaign does not contain messages that were inserted after its creation', async () => {
+    const { database, storage } = await openStore()
+    await using _ = database
+    await insertMessages(database, 'a', 'b')
+    const put = { op: 'put-campaign', version: 0, state: 'freezing', document: {} } as const
+    await run(storage, { ...put, id: 'first' })
+    await insertMessages(database, 'c')
+    await run(storage, { ...put, id: 'second' })
+    const freeze = { op: 'freeze-letters', filter: {}, countMax: 9, examinedMax: 99 } as const
+    expect(await run(storage, { ...freeze, campaignId: 'first' })).toMatchObject({ added: 2 })
+    expect(await run(storage, { ...freeze, campaignId: 'second' })).toMatchObject({ added: 3 })
+  })
+
   it('an insert is part of the transaction of its caller', async () => {
     const { database, storage } = await openStore()
     await using _ = database

@@ -11,12 +11,14 @@ import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Connection, Row } from '../connection/connection.ts'
 import { beginWrite, type Connections } from '../connection/connections.ts'
 import { foundation } from './0001_foundation.ts'
+import { arrivals } from './0003_arrivals.ts'
 import { leaseCalls } from './0004_lease-calls.ts'
 import { dlqStatements } from './dlq-statements.ts'
 
 export const migrations: readonly Migration[] = [
   { name: '0001_foundation', sql: foundation },
   { name: '0002_dlq-statements', sql: dlqStatements },
+  { name: '0003_arrivals', sql: arrivals },
   { name: '0004_lease-calls', sql: leaseCalls },
 ]
 

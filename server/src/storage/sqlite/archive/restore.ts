@@ -5,7 +5,7 @@ import type { RestoreLetters, RestoreResult } from '../../contract/letters.ts'
 import { letterEntries } from '../../shared/audit-entries.ts'
 import { insertAudit } from '../audit/audit.ts'
 import { readQueueId, toItem } from '../items/rows.ts'
-import { insertItem, rewriteRow } from '../items/write-rows.ts'
+import { insertItem, recordArrival, rewriteRow } from '../items/write-rows.ts'
 import { type FoundLetter, findLetter } from '../letters/letter-rows.ts'
 import type { Transaction } from '../transaction.ts'
 import { archivedLetterSql, readArchiveRowid } from './read-archive.ts'
@@ -43,6 +43,8 @@ function restoreLive(
   const letterId = letter.rootId
   const refusal = findRestoreRefusal(letter, false, campaignId)
   if (refusal !== undefined) return { letterId, isRestored: false, refusal }
-  rewriteRow(transaction, queueRow, letter, restoreLetter(letter, now, queueRow.queue.redrive))
+  const restored = restoreLetter(letter, now, queueRow.queue.redrive)
+  rewriteRow(transaction, queueRow, letter, restored)
+  recordArrival(transaction, queueRow, restored)
   return { letterId, isRestored: true, refusal: null }
 }

@@ -30,7 +30,15 @@ export function freezeLetters(transaction: Transaction, command: FreezeLetters):
   countChanges.flush(database)
   const { filter, after, countMax, examinedMax } = command
   const order = { order: 'diedAt', isDescending: false, ...(after === undefined ? {} : { after }) } as const
-  const page = findLetters(database, { filter, ...order, countMax, examinedMax }, freezeMsMax)
+  const campaign = database.array('select arrived_until from campaigns where id = ?', command.campaignId)
+  const query = {
+    filter,
+    ...order,
+    ...(campaign !== undefined && { arrivedUntil: readNumber(campaign, 0) }),
+    countMax,
+    examinedMax,
+  }
+  const page = findLetters(database, query, freezeMsMax)
   const letterIds = page.entries.map(({ rowid }) =>
     readText(database.array('select root_id from items where rowid = ?', rowid) ?? [], 0),
   )

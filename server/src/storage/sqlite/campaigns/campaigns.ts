@@ -10,12 +10,7 @@ export function putCampaign({ database }: Transaction, command: PutCampaign): { 
   const document = JSON.stringify(command.document)
   const put =
     version === 0
-      ? database.run(
-          'insert into campaigns (id, version, state, document) values (?, 1, ?, ?) on conflict do nothing',
-          id,
-          state,
-          document,
-        )
+      ? insertCampaign(database, id, state, document)
       : database.run(
           'update campaigns set version = version + 1, state = ?, document = ? where id = ? and version = ?',
           state,
@@ -27,6 +22,19 @@ export function putCampaign({ database }: Transaction, command: PutCampaign): { 
     throw new KnownError('CAMPAIGN_CHANGED', `campaign ${id} is no longer at version ${version}`)
   }
   return { isPut: put === 1 }
+}
+
+/** Letters that arrive from now on have a higher number than the campaign. */
+function insertCampaign(database: Database, id: string, state: string, document: string): number {
+  const put = database.run(
+    `insert into campaigns (id, version, state, document, arrived_until)
+     values (?, 1, ?, ?, (select number from arrivals)) on conflict do nothing`,
+    id,
+    state,
+    document,
+  )
+  if (put === 1) database.run('update arrivals set number = number + 1')
+  return put
 }
 
 export function getCampaign(database: Database, id: string): StoredCampaign | null {

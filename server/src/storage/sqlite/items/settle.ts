@@ -1,9 +1,23 @@
 import { decideSettle } from '../../../core/decide-settle.ts'
 import type { Item, Leased } from '../../../core/item.ts'
 import { changeByComplete, changeByExtend, type ItemChange } from '../../../core/plan-transition.ts'
-import { complete as completed, retryItem, unlease as unleasedItem } from '../../../core/transitions.ts'
-import type { Complete, Extend, Retry, SettleResult, Unlease } from '../../contract/items.ts'
-import { readNumber } from '../../shared/row-values.ts'
+import {
+  aheadOf,
+  complete as completed,
+  retryItem,
+  shortenLease,
+  unlease as unleasedItem,
+} from '../../../core/transitions.ts'
+import type {
+  Complete,
+  Extend,
+  Retry,
+  SettleResult,
+  ShortenLeases,
+  ShortenLeasesResult,
+  Unlease,
+} from '../../contract/items.ts'
+import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Database, Values } from '../connection/database.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
@@ -69,6 +83,35 @@ export function extend(transaction: Transaction, command: Extend): SettleResult 
     transaction.countChanges.enter(queueRow.id, { ...item, lease: { ...item.lease, deadline } })
     return changeByExtend(item)
   })
+}
+
+const leasesExamined = 2_000
+const examineSql = `select due_at, id, queue_id, partition, state = ${stateCodes.leased} and updated_at > ?1
+  from items where due_at is not null and (due_at, id) > (?2, ?3) order by due_at, id limit +?4`
+
+/** Reads all items that are due later, because no index has only the leased ones. */
+export function shortenLeases(transaction: Transaction, { now, after }: ShortenLeases): ShortenLeasesResult {
+  const { database, queueCache, countChanges } = transaction
+  if (database.array('select 1 from counts where leased > 0 limit 1') === undefined) {
+    return { shortened: 0, next: null }
+  }
+  const from = after ?? { deadline: now, key: '' }
+  const rows = database.arrays(examineSql, aheadOf(now), from.deadline, from.key, leasesExamined)
+  let shortened = 0
+  for (const row of rows) {
+    if (readNumber(row, 4) === 0) continue
+    const queueRow = queueCache.getById(readNumber(row, 2))
+    const item = findItem(database, queueRow, readNumber(row, 3), readText(row, 1))
+    const deadline = item?.state === 'leased' ? shortenLease(item, now) : undefined
+    if (item?.state !== 'leased' || deadline === undefined) continue
+    database.run(extendSql, deadline, deadline, now, queueRow.id, item.partition, item.id)
+    countChanges.leave(queueRow.id, item)
+    countChanges.enter(queueRow.id, { ...item, lease: { ...item.lease, deadline } })
+    shortened++
+  }
+  const last = rows.at(-1)
+  const isEnd = last === undefined || rows.length < leasesExamined
+  return { shortened, next: isEnd ? null : { deadline: readNumber(last, 0), key: readText(last, 1) } }
 }
 
 export function unlease(transaction: Transaction, command: Unlease): { unleased: number } {

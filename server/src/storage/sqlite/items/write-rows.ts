@@ -6,8 +6,15 @@ import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 import { headValues, itemColumnList, itemColumns, itemValues } from './rows.ts'
 
-const insertSql = `insert into items (${itemColumnList}) values (${itemColumns.map(() => '?').join(', ')})`
-const insertOnceSql = `${insertSql} on conflict (queue_id, source_id) where source_id is not null do nothing`
+/** The number of the arrival of a letter that is stored or restored now (migrations/0003_arrivals.ts). */
+export const arrivalSql = '(select number from arrivals)'
+const parameters = itemColumns.map(() => '?').join(', ')
+const insertSql = `insert into items (${itemColumnList}) values (${parameters})`
+const insertLetterSql = `insert into items (${itemColumnList}, arrival) values (${parameters}, ${arrivalSql})`
+const onceSql = 'on conflict (queue_id, source_id) where source_id is not null do nothing'
+const insertOnceSql = `${insertSql} ${onceSql}`
+const insertLetterOnceSql = `${insertLetterSql} ${onceSql}`
+const arrivedSql = `update items set arrival = ${arrivalSql} where queue_id = ? and partition = ? and id = ?`
 
 /** Returns the item as stored; undefined, with nothing changed, if its source id is already in the queue. */
 export function insertItem(transaction: Transaction, queueRow: QueueRow, item: Item): Item | undefined {
@@ -23,10 +30,19 @@ export function insertItem(transaction: Transaction, queueRow: QueueRow, item: I
     stored = { ...item, groupId }
     if (item.key !== null) keyRun = keyRuns.next()
   }
-  const sql = item.sourceId === null ? insertSql : insertOnceSql
-  if (database.run(sql, ...itemValues(queueRow, stored, keyRun)) === 0) return undefined
+  if (database.run(chooseInsert(item), ...itemValues(queueRow, stored, keyRun)) === 0) return undefined
   countChanges.enter(queueRow.id, stored)
   return stored
+}
+
+function chooseInsert({ origin, sourceId }: Item): string {
+  if (origin === null) return sourceId === null ? insertSql : insertOnceSql
+  return sourceId === null ? insertLetterSql : insertLetterOnceSql
+}
+
+/** Campaigns that were created before now do not contain the letter. */
+export function recordArrival({ database }: Transaction, queueRow: QueueRow, letter: ItemHead): void {
+  database.run(arrivedSql, queueRow.id, letter.partition, letter.id)
 }
 
 /** `insertItem` for an item that is new to the store. Returns whether it was stored. */

@@ -6,7 +6,7 @@ import { countRedrives } from '../../shared/counted-filter.ts'
 import { checkTakesLetters } from '../../shared/queue-checks.ts'
 import { readText } from '../../shared/row-values.ts'
 import type { Bound } from '../connection/database.ts'
-import { countArrival, hasSource } from '../items/write-rows.ts'
+import { arrivalSql, countArrival, hasSource } from '../items/write-rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import {
   type EncodedImportResults,
@@ -26,9 +26,11 @@ const insertSql = (
   rows: number,
 ): string => `insert or fail into items (queue_id, partition, id, root_id, source_id, state, attempts,
     attempts_max, priority, kind, encoding, reference, key, headers, created_at, updated_at, expire_deadline, died_at, failure,
-    origin, redrives, group_id, letter_state, letter_redrives, redrive_at, history, key_run, payload)
+    origin, redrives, group_id, letter_state, letter_redrives, redrive_at, history, key_run, payload, arrival)
   values ${Array(rows)
-    .fill('(?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)')
+    .fill(
+      `(?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ${arrivalSql})`,
+    )
     .join(', ')}
   on conflict (queue_id, source_id) where source_id is not null do nothing`
 /** Rows in a statement. To open and close nine B-trees for each row costs a tenth of storing it. */

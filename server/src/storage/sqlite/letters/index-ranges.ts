@@ -17,7 +17,8 @@ import { orderColumn, type RangeReader, readLetterRange, sortRows } from './merg
 /** Up to this number of ranges is read for a page. If there are more, fewer and larger ranges are read. */
 const rangesMax = 300
 
-export type FindQuery = Omit<LettersQuery, 'bytes'>
+/** `arrivedUntil`: only letters that arrived up to this number of the table `arrivals`. */
+export type FindQuery = Omit<LettersQuery, 'bytes'> & Readonly<{ arrivedUntil?: number }>
 
 /** Conditions that all letters of the ranges meet, so that they need not be checked. */
 export type RangeFacts = Readonly<{

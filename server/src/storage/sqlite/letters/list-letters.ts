@@ -76,6 +76,7 @@ export function findLetters(database: Database, query: FindQuery, msMax = search
   const { countMax, examinedMax } = query
   const { readers, facts } = findRanges(database, query)
   const matches = createMatcher(database, query.filter, facts)
+  const hasArrived = createArrivalCheck(database, query.arrivedUntil)
   const merged = new MergedRanges(readers, query.isDescending)
   const entries: IndexEntry[] = []
   const examinedUntil: number[] = []
@@ -89,7 +90,7 @@ export function findLetters(database: Database, query: FindQuery, msMax = search
     last = entry
     examinedCount++
     const compared = matches?.(entry)
-    if (compared?.isMatch !== false) {
+    if (compared?.isMatch !== false && hasArrived(entry)) {
       entries.push(entry)
       examinedUntil.push(examinedCount)
     }
@@ -103,6 +104,16 @@ export function findLetters(database: Database, query: FindQuery, msMax = search
 
 function toCursor({ value, id }: IndexEntry): LetterCursor {
   return { value, id }
+}
+
+/** Letters without a number arrived before letters were numbered. */
+function createArrivalCheck(
+  database: Database,
+  arrivedUntil: number | undefined,
+): (entry: IndexEntry) => boolean {
+  if (arrivedUntil === undefined) return () => true
+  const sql = 'select coalesce(arrival, 0) from items where rowid = ?'
+  return ({ rowid }) => readNumber(database.array(sql, rowid) ?? [0], 0) <= arrivedUntil
 }
 
 /**
@@ -161,14 +172,13 @@ function hasOpenGroups(database: Database): boolean {
 
 /** To read columns that are not compared would cost more than the comparison. */
 function listNeededColumns(filter: LetterFilter): string {
-  const { text, lastFailed, errorClasses, dueBy, arrivedUntil } = filter
+  const { text, lastFailed, errorClasses, dueBy } = filter
   const needsFailure = [text, lastFailed, errorClasses].some((value) => value !== undefined)
-  const needsFacts = dueBy !== undefined || arrivedUntil !== undefined
   return columnsWithout([
     'origin',
     'history',
     ...(needsFailure ? [] : ['failure']),
-    ...(needsFacts ? [] : ['letter']),
+    ...(dueBy === undefined ? ['letter'] : []),
     ...(filter.key === undefined ? ['key'] : []),
     ...(filter.header === undefined ? ['headers'] : []),
     ...(filter.json === undefined ? ['payload'] : []),

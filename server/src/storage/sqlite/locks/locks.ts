@@ -1,6 +1,6 @@
 import type { AcquireLock, Fence, HeldLock, ReleaseLock, RenewLock } from '../../contract/locks.ts'
 import { lockLost } from '../../shared/lock-lost.ts'
-import { readNumber } from '../../shared/row-values.ts'
+import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Database } from '../connection/database.ts'
 import type { Transaction } from '../transaction.ts'
 
@@ -9,18 +9,18 @@ import type { Transaction } from '../transaction.ts'
  * one.
  */
 export function acquireLock({ database }: Transaction, command: AcquireLock): HeldLock | null {
-  const row = database.get(
-    `insert into locks (name, owner, token, deadline) values (?, ?, 1, ?)
-     on conflict (name) do update set owner = excluded.owner, token = token + 1, deadline = excluded.deadline
-     where deadline is null or deadline <= ? or owner = excluded.owner
-     returning token`,
-    command.name,
-    command.owner,
-    command.deadline,
-    command.now,
-  )
-  return row === undefined ? null : { name: command.name, token: readNumber(row, 'token') }
+  const { name, owner, deadline, now } = command
+  const row = database.get(acquireSql, name, owner, deadline, now)
+  if (row === undefined || readText(row, 'owner') !== owner) return null
+  return { name, token: readNumber(row, 'token') }
 }
+
+const isFreeSql = '(l.deadline is null or l.deadline <= ?4 or l.owner = excluded.owner)'
+const acquireSql = `insert into locks as l (name, owner, token, deadline) values (?1, ?2, 1, ?3)
+  on conflict (name) do update set owner = case when ${isFreeSql} then excluded.owner else l.owner end,
+    token = case when ${isFreeSql} then l.token + 1 else l.token end, deadline = excluded.deadline
+  where ${isFreeSql} or l.deadline > excluded.deadline
+  returning token, owner`
 
 export function renewLock({ database }: Transaction, { lock, deadline }: RenewLock): boolean {
   const sql = 'update locks set deadline = ? where name = ? and token = ? and deadline is not null'

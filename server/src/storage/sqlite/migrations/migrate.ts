@@ -11,6 +11,7 @@ import {
 import { readNumber, readText } from '../../shared/row-values.ts'
 import { Database } from '../connection/database.ts'
 import { foundation } from './0001_foundation.ts'
+import { arrivals } from './0003_arrivals.ts'
 import { leaseCalls } from './0004_lease-calls.ts'
 
 /** Marks a file as ours ("Rdrv"), so that another program's database is never migrated by mistake. */
@@ -19,6 +20,7 @@ const applicationId = 0x52647276
 export const migrations: readonly Migration[] = [
   { name: '0001_foundation', sql: foundation },
   { name: '0002_dlq-statements', noChange: 'the schema dlq, for other programs, exists only on PostgreSQL' },
+  { name: '0003_arrivals', sql: arrivals },
   { name: '0004_lease-calls', sql: leaseCalls },
 ]
 
