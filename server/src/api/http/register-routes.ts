@@ -3,12 +3,13 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 
 import { KnownError } from '../../errors.ts'
 import type { ApiContext } from '../context.ts'
 import { type Capacities, createCapacities } from './capacity.ts'
+import { getCheck, getSerializer } from './compile-once.ts'
 import type { Dialect } from './dialect.ts'
 import { limitAnswer, limitBody } from './limit-requests.ts'
 import { optionalBodyKey } from './openapi.ts'
 import type { Authorize } from './permission.ts'
 import type { Route } from './route.ts'
-import { compileCheck, type RequestPart } from './validation/validate.ts'
+import type { RequestPart } from './validation/validate.ts'
 import { checkJsonSize, needsSizeCheck } from './wire/json-size.ts'
 
 /** The methods that a route can have, in the order in which the Allow header lists them. */
@@ -93,7 +94,8 @@ function registerRoute(
     validatorCompiler: ({ schema: part, httpPart }) =>
       httpPart === 'body' && dialect.hasOwnBodyChecks
         ? (value: unknown) => ({ value })
-        : compileCheck(part as never, httpPart as RequestPart),
+        : getCheck(part as never, httpPart as RequestPart),
+    serializerCompiler: ({ schema: answer }) => getSerializer(answer as object),
     onRequest: (request, _reply, done) => {
       request.route = row
       try {
