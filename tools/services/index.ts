@@ -10,7 +10,7 @@ import { createDatabaseOn, type Database } from './postgres/database.ts'
 import { type PostgresOptions, type PostgresServer, startPostgres } from './postgres/server.ts'
 import { connectToRegistry, registryUrlVariable } from './registry-server.ts'
 import type { Found, ServiceFacts } from './service.ts'
-import { createServiceRegistry, type ServiceRegistry, type ServiceSource } from './service-registry.ts'
+import { createServiceRegistry, none, type ServiceRegistry, type ServiceSource } from './service-registry.ts'
 
 export { chromiumLaunchArgs } from './chromium/launch-args.ts'
 export type { Database } from './postgres/database.ts'
@@ -32,8 +32,14 @@ export async function createDatabase(): Promise<Database> {
   return createDatabaseOn(server.url)
 }
 
-/** Starts a private server, which the caller may stop and kill. A configured server is never used. */
+/**
+ * Starts a private server, which the caller may stop and kill. A configured server is never used; `none`
+ * forbids private servers too.
+ */
 export async function startPrivatePostgres(options: PostgresOptions = {}): Promise<Found<PrivatePostgres>> {
+  if (process.env.REDRIVE_TEST_POSTGRES === none) {
+    return { isFound: false, reason: `REDRIVE_TEST_POSTGRES is "${none}"` }
+  }
   try {
     const server = await startPostgres(options)
     privateServers.add(server)

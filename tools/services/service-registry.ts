@@ -36,7 +36,7 @@ const finders: { [N in ServiceName]: Finder<N> } = {
 }
 
 /** The value of a service's environment variable that disables the service. */
-const none = 'none'
+export const none = 'none'
 
 export function createServiceRegistry(environment: NodeJS.ProcessEnv): ServiceRegistry {
   const requested = new Map<ServiceName, Promise<unknown>>()

@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { connectRaw } from '../http/raw-connection.ts'
 import { sendRequest } from '../http/store-server.ts'
-import { startTestApi } from '../http/test-api.ts'
+import { shareTestApi } from '../http/test-api.ts'
+
+const api = shareTestApi()
 
 describe('the management API without a store', () => {
   it('a management call without a store is answered with DEPENDENCY_ERROR, request id and debug id', async () => {
-    const { url } = await startTestApi()
-    const { status, headers, body } = await sendRequest(`${url}/api/v1/dlq/stats`, 'GET', undefined, {
+    const { status, headers, body } = await sendRequest(`${api.url}/api/v1/dlq/stats`, 'GET', undefined, {
       'x-request-id': 'mine-1',
     })
     expect(status).toBe(503)
@@ -19,19 +20,17 @@ describe('the management API without a store', () => {
   })
 
   it('a requeue checks its schema, then the store, then the number of ids', async () => {
-    const { url } = await startTestApi()
     const requeue = async (body: unknown) =>
-      (await sendRequest(`${url}/api/v1/dlq/requeue`, 'POST', body)).status
+      (await sendRequest(`${api.url}/api/v1/dlq/requeue`, 'POST', body)).status
     expect(await requeue({ ids: [1] })).toBe(400)
     expect(await requeue({ ids: Array(501).fill('x') })).toBe(503)
   })
 
   it('a purge is validated before the store is needed', async () => {
-    const { url } = await startTestApi()
-    expect((await sendRequest(`${url}/api/v1/dlq/purge`, 'POST', {})).status).toBe(400)
-    expect((await sendRequest(`${url}/api/v1/dlq/purge`, 'POST', { older_than: '2025-01-01' })).status).toBe(
-      503,
-    )
+    expect((await sendRequest(`${api.url}/api/v1/dlq/purge`, 'POST', {})).status).toBe(400)
+    expect(
+      (await sendRequest(`${api.url}/api/v1/dlq/purge`, 'POST', { older_than: '2025-01-01' })).status,
+    ).toBe(503)
   })
 })
 
@@ -71,8 +70,11 @@ describe('validation of the management API', () => {
     ['a purge of an empty id', '/purge', { ids: ['  '] }, ['ids[0]']],
   ]
   it.each(cases)('%s is refused with the name of the field', async (_what, path, body, fields) => {
-    const { url } = await startTestApi()
-    const answer = await sendRequest(`${url}/api/v1/dlq${path}`, body === undefined ? 'GET' : 'POST', body)
+    const answer = await sendRequest(
+      `${api.url}/api/v1/dlq${path}`,
+      body === undefined ? 'GET' : 'POST',
+      body,
+    )
     expect(answer.status).toBe(400)
     expect(answer.body).toEqual({
       ok: false,
@@ -88,20 +90,20 @@ describe('validation of the management API', () => {
   })
 
   it('a management body that is not JSON is refused with VALIDATION_ERROR', async () => {
-    const { url } = await startTestApi()
     for (const [body, type, status] of [
       ['{"ids":', 'application/json', 400],
       ['ids=1', 'application/x-www-form-urlencoded', 415],
     ] as const) {
-      const answer = await sendRequest(`${url}/api/v1/dlq/requeue`, 'POST', body, { 'content-type': type })
+      const answer = await sendRequest(`${api.url}/api/v1/dlq/requeue`, 'POST', body, {
+        'content-type': type,
+      })
       expect([answer.status, answer.body.error.code]).toEqual([status, 'VALIDATION_ERROR'])
     }
   })
 
   it('GET on a POST path of the management API is 405 and not a topic', async () => {
-    const { url } = await startTestApi()
     for (const path of ['/requeue', '/purge']) {
-      const answer = await sendRequest(`${url}/api/v1/dlq${path}`, 'GET')
+      const answer = await sendRequest(`${api.url}/api/v1/dlq${path}`, 'GET')
       expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST'])
       expect(answer.body).toMatchObject({ ok: false, error: { code: 'VALIDATION_ERROR' } })
     }
@@ -119,23 +121,20 @@ describe('validation of the topic API', () => {
   })
 
   it('a topic call without a store is answered with SYS_DLQ_INTERNAL_ERROR', async () => {
-    const { url } = await startTestApi()
-    const answer = await sendRequest(`${url}/api/v1/dlq/orders`, 'GET')
+    const answer = await sendRequest(`${api.url}/api/v1/dlq/orders`, 'GET')
     expect([answer.status, answer.body]).toEqual([503, errorBody('SYS_DLQ_INTERNAL_ERROR')])
     expect(answer.body.error.request_id).toBe(answer.headers.get('x-request-id'))
   })
 
   it('a page of a topic that is not a number is refused with the name of the field', async () => {
-    const { url } = await startTestApi()
-    const answer = await sendRequest(`${url}/api/v1/dlq/orders?page=one`, 'GET')
+    const answer = await sendRequest(`${api.url}/api/v1/dlq/orders?page=one`, 'GET')
     expect([answer.status, answer.body]).toEqual([400, errorBody('SYS_DLQ_VALIDATION_ERROR', ['page'])])
   })
 
   it('an unknown path below a topic is 404, and an unknown method is 405', async () => {
-    const { url } = await startTestApi()
-    const answer = await sendRequest(`${url}/api/v1/dlq/orders/nothing/here`, 'GET')
+    const answer = await sendRequest(`${api.url}/api/v1/dlq/orders/nothing/here`, 'GET')
     expect([answer.status, answer.body]).toEqual([404, errorBody('SYS_DLQ_NOT_FOUND')])
-    const put = await sendRequest(`${url}/api/v1/dlq/orders`, 'PUT', {})
+    const put = await sendRequest(`${api.url}/api/v1/dlq/orders`, 'PUT', {})
     expect([put.status, put.headers.get('allow'), put.body]).toEqual([
       405,
       'GET, HEAD',
@@ -155,8 +154,7 @@ describe('methods without a route', () => {
     ['PATCH', '/messages/41', 'GET, HEAD, DELETE', messages],
     ['SEARCH', '/messages/41/retry', 'POST', messages],
   ])('%s %s is 405 in the format of its API', async (method, path, allow, body) => {
-    const { url } = await startTestApi()
-    const answer = await sendRequest(`${url}/api/v1/dlq${path}`, method)
+    const answer = await sendRequest(`${api.url}/api/v1/dlq${path}`, method)
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, allow])
     expect(answer.body).toMatchObject(body)
   })
@@ -166,8 +164,7 @@ describe('methods without a route', () => {
     ['/orders', messages],
     ['/orders/nothing/here', messages],
   ])('a method unknown to HTTP is refused in the format of the API: FETCH %s', async (path, expected) => {
-    const { port } = await startTestApi()
-    const raw = await connectRaw(port)
+    const raw = await connectRaw(api.port)
     raw.write(`FETCH /api/v1/dlq${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
     const [head = '', body = ''] = (await raw.readToEnd()).split('\r\n\r\n')
     expect(head).toMatch(/^HTTP\/1\.1 400 /)

@@ -41,7 +41,8 @@ export function describeServer(
     let place: TestStore
     let running: RunningServer
     const { log, lines } = createReadableLog('info')
-    const allSettings = testSettings({ 'test.hooks': true, ...settings })
+    // A call that starts a campaign answers after the campaign's first step: do not wait long for it.
+    const allSettings = testSettings({ 'test.hooks': true, 'letters.campaign_interval': 50, ...settings })
     const start = async (): Promise<void> => {
       running = await startServer({ settings: allSettings, store: place.target, log })
     }

@@ -1,5 +1,5 @@
 import type { AddressInfo } from 'node:net'
-import { afterEach } from 'vitest'
+import { afterAll, afterEach, beforeAll } from 'vitest'
 import { type ApiParts, createApi } from '../../src/api/create-api.ts'
 import type { Drain } from '../../src/api/http/drain.ts'
 import { toHttpLimits } from '../../src/api/http/http-limits.ts'
@@ -18,6 +18,29 @@ const cleanups: (() => Promise<unknown>)[] = []
  * test.
  */
 export async function startTestApi(over: Partial<ApiParts> = {}): Promise<TestApi> {
+  const { stop, ...api } = await startApi(over)
+  cleanups.push(stop)
+  return api
+}
+
+/** Starts the HTTP layer without a store once for all tests of a file or `describe`. */
+export function shareTestApi(): Pick<TestApi, 'url' | 'port'> {
+  let shared: Awaited<ReturnType<typeof startApi>>
+  beforeAll(async () => {
+    shared = await startApi()
+  })
+  afterAll(() => shared.stop())
+  return {
+    get url() {
+      return shared.url
+    },
+    get port() {
+      return shared.port
+    },
+  }
+}
+
+async function startApi(over: Partial<ApiParts> = {}): Promise<TestApi & { stop(): Promise<void> }> {
   const { log, lines } = createReadableLog()
   const { app, drain } = await createApi({
     version: '0.0.0-test',
@@ -53,12 +76,12 @@ export async function startTestApi(over: Partial<ApiParts> = {}): Promise<TestAp
     ...over,
   })
   await new Promise<void>((resolve) => app.server.listen(0, '127.0.0.1', resolve))
-  cleanups.push(async () => {
+  const stop = async (): Promise<void> => {
     await drain.stop(0)
     await app.close()
-  })
+  }
   const { port } = app.server.address() as AddressInfo
-  return { url: `http://127.0.0.1:${port}`, port, drain, lines }
+  return { url: `http://127.0.0.1:${port}`, port, drain, lines, stop }
 }
 
 afterEach(async () => {

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { isQuick } from '../is-quick.ts'
 import { type Body, createEnvelope, describeLettersServers } from './servers.ts'
 import { createLetters, declareDead, lease } from './worker.ts'
 
@@ -100,6 +101,7 @@ describeLettersServers('groups of letters', (api) => {
 
   it('above 5,000 groups new letters are still counted by error class, and their slug is `other`', {
     timeout: 120_000,
+    skip: isQuick,
   }, async () => {
     const { queue, dead } = await api.createQueues()
     const word = (number: number) => [...String(number)].map((digit) => 'abcdefghij'[Number(digit)]).join('')
@@ -130,6 +132,7 @@ describeLettersServers('groups of letters', (api) => {
 
   it('above 10,000 error classes counts by error class are marked as not exact', {
     timeout: 240_000,
+    skip: isQuick,
   }, async () => {
     const { queue, dead } = await api.createQueues()
     const ofClass = (exception_class: string) =>

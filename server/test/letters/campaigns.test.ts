@@ -98,7 +98,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
         if (typeof value !== 'function') return value
         if (key !== 'write') return value.bind(target)
         return async (commands: readonly Command[]) => {
-          if (commands.some(({ op }) => op === 'freeze-letters') && ++freezes > 1) await sleep(200)
+          if (commands.some(({ op }) => op === 'freeze-letters') && ++freezes > 1) await sleep(50)
           return target.write(commands)
         }
       },

@@ -10,6 +10,7 @@ import type {
   LetterOrder,
   LettersPage,
 } from '../../../src/storage/contract/letters.ts'
+import { isQuick } from '../../is-quick.ts'
 import { aFailure, anOrigin, day, hour, minute, newItems, noon } from '../../make.ts'
 import { sortCounts } from '../support/expect-consistent-letters.ts'
 import { aLetter, createLetterActions } from '../support/letter-actions.ts'
@@ -262,6 +263,7 @@ describeStores('groups of letters', (given) => {
 
   it(`a queue has up to ${causesKept} groups by cause; further causes share one group per origin, reason and class`, {
     timeout: 120_000,
+    skip: isQuick,
   }, async () => {
     const [letters, roomy] = [await given.queue(), await given.queue()]
     await fill(letters, 0, causesKept, (number) => ({ errorClass: `Class${number}` }))
@@ -312,6 +314,7 @@ describeStores('groups of letters', (given) => {
 
   it(`above ${groupsKept} groups per queue, new letters are grouped by origin and reason only`, {
     timeout: 240_000,
+    skip: isQuick,
   }, async () => {
     const letters = await given.queue()
     await fill(letters, 0, groupsKept, (number) => ({ errorClass: `Class${number}` }))

@@ -15,6 +15,7 @@ import { fromDate } from '../../../src/core/instant.ts'
 import type { NewQueue } from '../../../src/core/queue.ts'
 import type { Command, ResultOf, Storage } from '../../../src/storage/contract/storage.ts'
 import { openStorage, type StoreOptions, type StoreTarget } from '../../../src/storage/open-storage.ts'
+import { isQuick } from '../../is-quick.ts'
 import { noon } from '../../make.ts'
 import { expectConsistentStore } from './expect-consistent-store.ts'
 import { run } from './store-reads.ts'
@@ -31,8 +32,6 @@ export interface TestStore {
 }
 
 /** `npm run test:quick` tests one store per suite: SQLite in memory, or else in a file. */
-const isQuick = process.env.REDRIVE_TEST_QUICK === 'true'
-
 function quickStore(names: readonly StoreName[]): StoreName[] {
   const first = (['SQLite memory', 'SQLite file'] as const).find((name) => names.includes(name))
   return first === undefined ? [] : [first]
