@@ -6,7 +6,7 @@ import { type DlqLimits, defaultDlqLimits } from './dlq/limits.ts'
 import type { Dialect } from './http/dialect.ts'
 import type { Drain } from './http/drain.ts'
 import { createHttpServer } from './http/http-server.ts'
-import { createOpenapiText, describeApi } from './http/openapi.ts'
+import { createOpenapiText } from './http/openapi/document.ts'
 import { type Authorize, allowAll } from './http/permission.ts'
 import { registerRoutes } from './http/register-routes.ts'
 import type { Route } from './http/route.ts'
@@ -43,7 +43,6 @@ export async function createApi(
     isLocalOnly,
     observe: metrics.observe,
   })
-  describeApi(app, parts.version)
   // Only for `reply.sendFile`: the paths that serve files are rows of the route table.
   app.register(staticFiles, { root: swaggerUiFolder, serve: false })
   registerRoutes(
@@ -55,7 +54,7 @@ export async function createApi(
       dlqLimits,
       leaseCalls: createLeaseCalls(),
       metrics,
-      openapi: createOpenapiText(app),
+      openapi: createOpenapiText(routes, parts.version),
       stopping: drain.signal,
     },
     authorize,

@@ -8,6 +8,7 @@ import {
   type StoreName,
   type TestStore,
 } from '../conformance/support/test-stores.ts'
+import { checkDocumentedError } from './documented-errors.ts'
 import { createReadableLog, type LogLine, testSettings } from './test-server.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests read the fields that they expect, at any depth
@@ -89,5 +90,7 @@ export async function sendRequest(
   })
   const text = await response.text()
   const parsed: Body = text === '' ? undefined : JSON.parse(text)
+  if (response.status >= 400 && parsed?.error?.code !== undefined)
+    checkDocumentedError(method, url, response.status, parsed.error.code)
   return { status: response.status, headers: response.headers, body: parsed }
 }

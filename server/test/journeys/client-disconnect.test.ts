@@ -15,6 +15,7 @@ async function startPoll() {
   const poll = route({
     method: 'POST',
     path: '/poll',
+    operationId: 'poll',
     permission: 'public',
     summary: 'Waits.',
     tag: 'server',

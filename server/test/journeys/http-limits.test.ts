@@ -14,6 +14,7 @@ import { testSettings } from '../http/test-server.ts'
 const echo = route({
   method: 'POST',
   path: '/echo',
+  operationId: 'echo',
   permission: 'public',
   summary: 'Returns the length of the text.',
   tag: 'server',
@@ -252,6 +253,7 @@ describe('an invalid request', () => {
     const hanging = route({
       method: 'GET',
       path: '/hanging',
+      operationId: 'hanging',
       permission: 'public',
       summary: 'Answers when the test says so.',
       tag: 'server',
@@ -286,6 +288,7 @@ describe('an invalid request', () => {
     const healthz = route({
       method: 'GET',
       path: '/healthz',
+      operationId: 'healthz',
       permission: 'public',
       summary: 'Answers.',
       tag: 'server',

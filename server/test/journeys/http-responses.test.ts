@@ -18,6 +18,7 @@ function createRoute(over: Partial<Route>): Route {
     ...route({
       method: 'GET',
       path: '/thing',
+      operationId: 'thing',
       permission: 'server.info',
       summary: 'A thing.',
       tag: 'server',

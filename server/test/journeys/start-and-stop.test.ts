@@ -24,6 +24,7 @@ function createHeldRoute() {
   const held = route({
     method: 'GET',
     path: '/held',
+    operationId: 'held',
     permission: 'public',
     summary: 'Waits.',
     tag: 'server',

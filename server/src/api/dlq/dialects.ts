@@ -5,6 +5,7 @@
 import { Type } from 'typebox'
 import type { KnownError } from '../../errors.ts'
 import type { Dialect } from '../http/dialect.ts'
+import { describedWith } from '../http/openapi/annotations.ts'
 import { type FieldFault, InvalidRequest } from '../http/validation/invalid-request.ts'
 import { v1 } from '../v1/dialect.ts'
 
@@ -18,6 +19,7 @@ export const dlqManagement: Dialect = {
   name: 'dlq',
   ownsPath: (path) => managementPaths.includes(path),
   parseBody: v1.parseBody,
+  readErrorCode: v1.readErrorCode,
   errorContentType: 'application/json',
   errorSchema: Type.Object({
     ok: Type.Literal(false),
@@ -73,15 +75,29 @@ function toManagementCode({ status }: KnownError): string {
   }
 }
 
+const messageCodes = [
+  'SYS_DLQ_PROCESS_FAILED',
+  'SYS_AUTH_UNAUTHORIZED',
+  'SYS_AUTH_PERMISSION_DENIED',
+  'SYS_DLQ_NOT_FOUND',
+  'SYS_DLQ_CONFLICT',
+  'SYS_DLQ_VALIDATION_ERROR',
+  'SYS_DLQ_INTERNAL_ERROR',
+]
+
 /** The topic API: `{error: {code, message, request_id, details}}`. */
 export const dlqMessages: Dialect = {
   name: 'dlq-messages',
   ownsPath: (path) => path.startsWith(`${prefix}/`),
   parseBody: v1.parseBody,
+  readErrorCode: v1.readErrorCode,
   errorContentType: 'application/json',
   errorSchema: Type.Object({
     error: Type.Object({
-      code: Type.String({ description: 'SYS_DLQ_… or, for access errors, SYS_AUTH_….' }),
+      code: describedWith(
+        { enum: messageCodes },
+        Type.String({ description: 'SYS_DLQ_… or, for access errors, SYS_AUTH_….' }),
+      ),
       message: Type.String(),
       request_id: Type.String({ description: 'Id of the request, which the log also shows.' }),
       details: Type.Array(

@@ -26,9 +26,7 @@ export function getSerializer(schema: object): Serialize {
 
 /** Returns the validation of one part of a request. */
 export function getCheck(schema: TSchema, part: RequestPart): Check {
-  return getOrCreate(checks[part], schema, () =>
-    compileAtFirstCall<Check>(() => compileCheck(schema, part)),
-  )
+  return getOrCreate(checks[part], schema, () => compileAtFirstCall<Check>(() => compileCheck(schema, part)))
 }
 
 function getOrCreate<T>(cache: WeakMap<object, T>, key: object, create: () => T): T {

@@ -42,6 +42,8 @@ export interface Dialect {
   parseBody(bytes: Buffer, request: FastifyRequest): unknown
   /** The dialect validates bodies itself; the schemas of its routes are documentation only. */
   readonly hasOwnBodyChecks?: boolean
+  /** Reads the code for programs from a rendered error, for OpenAPI. */
+  readErrorCode(body: string): string
   /** The shape of its errors, for OpenAPI. */
   readonly errorSchema: TSchema
   readonly errorContentType: string

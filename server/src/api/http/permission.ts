@@ -52,6 +52,10 @@ const readPermissions: ReadonlySet<Permission> = new Set<Permission>([
   'audit.read',
 ])
 
+export function isReadPermission(permission: Permission): boolean {
+  return readPermissions.has(permission)
+}
+
 /** Used on a read-only server: refuses every request that could write, before its body is read. */
 export const allowReads: Authorize = (permission, { method, url }) => {
   if (readPermissions.has(permission)) return anonymous

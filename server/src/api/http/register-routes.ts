@@ -6,7 +6,6 @@ import { type Capacities, createCapacities } from './capacity.ts'
 import { getCheck, getSerializer } from './compile-once.ts'
 import type { Dialect } from './dialect.ts'
 import { limitAnswer, limitBody } from './limit-requests.ts'
-import { optionalBodyKey } from './openapi.ts'
 import type { Authorize } from './permission.ts'
 import type { Route } from './route.ts'
 import type { RequestPart } from './validation/validate.ts'
@@ -39,7 +38,6 @@ export function registerRoutes(
   for (const method of methods) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
   for (const [dialect, own] of Map.groupBy(routes, (row) => row.dialect)) {
     app.register(async (scope) => {
-      scope.addSchema({ ...dialect.errorSchema, $id: errorSchemaId(dialect) })
       addBodyParsers(dialect, scope)
       for (const row of own) registerRoute(scope, row, context, authorize, capacities)
       for (const [path, rows] of Map.groupBy(own, (row) => row.path)) refuseOtherMethods(scope, path, rows)
@@ -74,23 +72,12 @@ function registerRoute(
   capacities: Capacities,
 ): void {
   const { dialect, schema, handler } = row
-  const errorResponse = {
-    description: 'The request failed.',
-    content: { [dialect.errorContentType]: { schema: { $ref: `${errorSchemaId(dialect)}#` } } },
-  }
   scope.route({
     method: row.method,
     url: toFastifyPath(row.path),
     config: { row },
     bodyLimit: Math.min(row.bodyBytesMax ?? context.limits.bodyBytesMax, context.limits.bodyBytesMax),
-    schema: {
-      ...schema,
-      summary: row.summary,
-      tags: [row.tag],
-      operationId: createOperationId(row),
-      ...{ 'x-permission': row.permission, [optionalBodyKey]: row.isBodyOptional === true },
-      response: { ...schema.response, '4xx': errorResponse, '5xx': errorResponse },
-    },
+    schema: { ...schema },
     validatorCompiler: ({ schema: part, httpPart }) =>
       httpPart === 'body' && dialect.hasOwnBodyChecks
         ? (value: unknown) => ({ value })
@@ -145,23 +132,12 @@ function refuseOtherMethods(scope: FastifyInstance, path: string, rows: readonly
   scope.route({
     method: methods.filter((method) => !served.has(method)),
     url: toFastifyPath(path),
-    schema: { hide: true } as object,
     onRequest: refuse,
     handler: () => undefined,
   })
 }
 
-function errorSchemaId(dialect: Dialect): string {
-  return `${dialect.name}.Error`
-}
-
 /** `/queues/{name}` → `/queues/:name`. A literal colon is doubled. */
 function toFastifyPath(path: string): string {
   return path.replaceAll(':', '::').replaceAll(/\{(\w+)\}/g, ':$1')
-}
-
-/** `GET /api/v1/queues/{name}` → `get_api_v1_queues_name` */
-function createOperationId({ method, path }: Route): string {
-  const words = path.split(/[^A-Za-z0-9]+/).filter((word) => word !== '')
-  return [method.toLowerCase(), ...words].join('_')
 }

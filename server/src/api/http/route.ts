@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Static, TObject, TSchema } from 'typebox'
+import type { ErrorCode } from '../../errors.ts'
 import type { ApiContext } from '../context.ts'
 import type { AnswerKind } from './capacity.ts'
 import type { Dialect } from './dialect.ts'
@@ -27,9 +28,15 @@ export type Route<S extends RouteSchema = RouteSchema> = Readonly<{
   permission: Permission
   /** A second permission that depends on the content of the request. */
   alsoNeeds?: (request: FastifyRequest) => Permission | undefined
-  /** One sentence, for OpenAPI and the docs. */
+  /** The name of the call in generated clients: `listLetters`. It never changes. */
+  operationId: string
+  /** For OpenAPI and the docs. The first sentence is also shown alone. */
   summary: string
   tag: string
+  /**
+   * The errors that its handler may answer, besides those of all routes: see `openapi/error-responses.ts`.
+   */
+  errors?: readonly ErrorCode[]
   dialect: Dialect
   schema: S
   /** Called so often that a log line per request would cost more than the request itself. */

@@ -28,6 +28,7 @@ export const dashboardRoutes = [
   route({
     method: 'GET',
     path: '/',
+    operationId: 'getDashboard',
     permission: 'public',
     summary: 'Returns the dashboard.',
     tag: 'pages',
@@ -44,13 +45,24 @@ export const dashboardRoutes = [
   route({
     method: 'GET',
     path: '/assets/{file}',
+    operationId: 'getDashboardFile',
+    errors: ['NOT_FOUND'],
     permission: 'public',
     summary: 'Returns a script, style sheet or image of the dashboard.',
     tag: 'pages',
     dialect: v1,
     schema: {
       params: Type.Object({ file: Type.String({ description: 'Name of the file.' }) }),
-      response: { 200: { description: 'The file.', content: { '*/*': { schema: Type.String() } } } },
+      response: {
+        200: {
+          description: 'The file.',
+          content: {
+            'text/javascript': { schema: Type.String() },
+            'text/css': { schema: Type.String() },
+            'image/svg+xml': { schema: Type.String() },
+          },
+        },
+      },
     },
     // The name of a built file contains a hash of its content, so it can be cached forever.
     handler: ({ params: { file } }, reply) => {

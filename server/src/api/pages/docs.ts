@@ -47,6 +47,7 @@ export const docsRoutes = [
   route({
     method: 'GET',
     path: '/docs',
+    operationId: 'getDocs',
     permission: 'public',
     summary: 'Returns the API documentation as a page, on which calls can be tried.',
     tag: 'pages',
@@ -60,13 +61,20 @@ export const docsRoutes = [
   route({
     method: 'GET',
     path: '/docs/{file}',
+    operationId: 'getDocsFile',
+    errors: ['NOT_FOUND'],
     permission: 'public',
     summary: 'Returns a script or style sheet of the documentation page.',
     tag: 'pages',
     dialect: v1,
     schema: {
       params: Type.Object({ file: Type.String({ description: 'Name of the file.' }) }),
-      response: { 200: { description: 'The file.', content: { '*/*': { schema: Type.String() } } } },
+      response: {
+        200: {
+          description: 'The file.',
+          content: { 'text/javascript': { schema: Type.String() }, 'text/css': { schema: Type.String() } },
+        },
+      },
     },
     handler: ({ params: { file } }, reply) => {
       if (file === 'start.js') return reply.type('text/javascript; charset=utf-8').send(start)
@@ -78,6 +86,7 @@ export const docsRoutes = [
   route({
     method: 'GET',
     path: '/openapi.json',
+    operationId: 'getOpenapi',
     permission: 'public',
     summary: 'Returns this OpenAPI 3.1 document.',
     tag: 'pages',

@@ -23,6 +23,7 @@ export function createTestHookRoutes(hooks: TestHooks): readonly Route[] {
     route({
       method: 'POST',
       path: '/_test/clock',
+      operationId: 'setTestClock',
       permission: 'public',
       summary:
         'Freezes, advances or resumes the clock of the server. All work that is due by then is done when it answers.',
@@ -67,6 +68,8 @@ export function createTestHookRoutes(hooks: TestHooks): readonly Route[] {
     route({
       method: 'POST',
       path: '/_test/hold',
+      operationId: 'holdQueue',
+      errors: ['QUEUE_NOT_FOUND'],
       permission: 'public',
       summary:
         'Holds or releases a queue. A held queue accepts requests and counts them as waiting, but executes none.',

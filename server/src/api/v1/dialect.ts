@@ -1,12 +1,16 @@
-import { Type } from 'typebox'
-import { KnownError } from '../../errors.ts'
+import { type Static, Type } from 'typebox'
+import { errorCodes, KnownError } from '../../errors.ts'
 import type { Dialect } from '../http/dialect.ts'
+import { describedWith } from '../http/openapi/annotations.ts'
 import { InvalidRequest } from '../http/validation/invalid-request.ts'
 import { parseJson } from '../http/wire/parse-json.ts'
 
 export const ErrorBody = Type.Object({
   error: Type.Object({
-    code: Type.String({ description: 'Code for programs: one of the codes in docs/errors.md.' }),
+    code: describedWith(
+      { enum: errorCodes },
+      Type.String({ description: 'Code for programs: one of the codes in docs/errors.md.' }),
+    ),
     message: Type.String({ description: 'For people: why this request failed.' }),
     hint: Type.String({ description: 'For people: what to do about it.' }),
     request_id: Type.String({ description: 'Id of the request, which the log also shows.' }),
@@ -17,6 +21,8 @@ export const ErrorBody = Type.Object({
     ),
   }),
 })
+
+type ErrorBody = Static<typeof ErrorBody>
 
 /** Redrive's own API at `/api/v1`, and all paths that no other dialect owns. */
 export const v1: Dialect = {
@@ -38,6 +44,8 @@ export const v1: Dialect = {
       },
     }),
   }),
+
+  readErrorCode: (body) => (JSON.parse(body) as ErrorBody).error.code,
 
   prepare: ({ params }) => {
     const named = params as { name?: string }

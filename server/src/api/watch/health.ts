@@ -1,25 +1,29 @@
 import { type Static, Type } from 'typebox'
+import { component } from '../http/openapi/annotations.ts'
 import { route } from '../http/route.ts'
 import { formatInstant } from '../http/wire/wire-time.ts'
 import { v1 } from '../v1/dialect.ts'
 
 const status = (description: string) => Type.Enum(['pass', 'warn', 'fail'], { description })
-export const HealthBody = Type.Object({
-  status: status('The worst result of the checks. warn: the server works, but an operator should act.'),
-  version: Type.String({ description: 'Version of the server.' }),
-  checks: Type.Record(
-    Type.String(),
-    Type.Array(
-      Type.Object({
-        componentType: Type.String({ description: 'Kind of the component, such as datastore.' }),
-        status: status('Result of this check.'),
-        time: Type.String({ format: 'date-time', description: 'When it was checked.' }),
-        output: Type.Optional(Type.String({ description: 'Why the check does not pass.' })),
-      }),
+export const HealthBody = component(
+  'Health',
+  Type.Object({
+    status: status('The worst result of the checks. warn: the server works, but an operator should act.'),
+    version: Type.String({ description: 'Version of the server.' }),
+    checks: Type.Record(
+      Type.String(),
+      Type.Array(
+        Type.Object({
+          componentType: Type.String({ description: 'Kind of the component, such as datastore.' }),
+          status: status('Result of this check.'),
+          time: Type.String({ format: 'date-time', description: 'When it was checked.' }),
+          output: Type.Optional(Type.String({ description: 'Why the check does not pass.' })),
+        }),
+      ),
+      { description: 'The checks by component.' },
     ),
-    { description: 'The checks by component.' },
-  ),
-})
+  }),
+)
 
 const mediaType = 'application/health+json'
 const healthAnswer = (description: string) => ({
@@ -27,20 +31,24 @@ const healthAnswer = (description: string) => ({
   content: { [mediaType]: { schema: HealthBody } },
 })
 
-const component = (description: string) => Type.Enum(['ok', 'error', 'not_configured'], { description })
-const ReadyBody = Type.Object({
-  status: Type.Enum(['healthy', 'unhealthy'], { description: 'Whether requests can be served.' }),
-  checks: Type.Object(
-    { database: component('The store.'), kafka: component('Kafka.') },
-    { description: 'The state of each component. /health reports the reason of an error.' },
-  ),
-  timestamp: Type.String({ format: 'date-time', description: 'The time of the answer.' }),
-})
+const componentState = (description: string) => Type.Enum(['ok', 'error', 'not_configured'], { description })
+const ReadyBody = component(
+  'Readiness',
+  Type.Object({
+    status: Type.Enum(['healthy', 'unhealthy'], { description: 'Whether requests can be served.' }),
+    checks: Type.Object(
+      { database: componentState('The store.'), kafka: componentState('Kafka.') },
+      { description: 'The state of each component. /health reports the reason of an error.' },
+    ),
+    timestamp: Type.String({ format: 'date-time', description: 'The time of the answer.' }),
+  }),
+)
 
 export const healthRoutes = [
   route({
     method: 'GET',
     path: '/health',
+    operationId: 'getHealth',
     permission: 'public',
     summary: 'Reports whether the server works, with the reason if it does not.',
     tag: 'watching',
@@ -61,6 +69,7 @@ export const healthRoutes = [
   route({
     method: 'GET',
     path: '/healthz',
+    operationId: 'getLiveness',
     permission: 'public',
     summary: 'Reports that the process runs, independently of the store. For liveness probes.',
     tag: 'watching',
@@ -72,6 +81,7 @@ export const healthRoutes = [
   route({
     method: 'GET',
     path: '/readyz',
+    operationId: 'getReadiness',
     permission: 'public',
     summary: 'Reports whether requests can be served: the store answers. For readiness probes.',
     tag: 'watching',

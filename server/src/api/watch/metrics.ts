@@ -6,6 +6,7 @@ export const metricsRoutes = [
   route({
     method: 'GET',
     path: '/metrics',
+    operationId: 'getMetrics',
     permission: 'public',
     summary: 'Returns all metrics in the text format of Prometheus.',
     tag: 'watching',

@@ -3,6 +3,7 @@ import { type Instant, usPerSecond } from '../../../core/instant.ts'
 import type { Item } from '../../../core/item.ts'
 import type { Letters } from '../../../letters/letters.ts'
 import type { ListedState } from '../../../storage/contract/items.ts'
+import { component, describedWith } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
@@ -14,21 +15,30 @@ import { type IsoTime, parseIsoTime } from './iso-time.ts'
 /** The states of open letters (PENDING and DEAD), which wait for an operator. */
 export const openStates: readonly ListedState[] = ['waiting', 'scheduled', 'dead']
 
-const Entry = Type.Object({
-  id: Type.String({ description: 'Id of the letter.' }),
-  entity: Type.String({ description: 'The kind of the item, or `item` if it has none.' }),
-  reason: Type.String({
-    description: 'The message reduced to one word. `purge` and `stats` use the same word.',
+const Entry = component(
+  'DlqEntry',
+  Type.Object({
+    id: Type.String({ description: 'Id of the letter.' }),
+    entity: Type.String({ description: 'The kind of the item, or `item` if it has none.' }),
+    reason: Type.String({
+      description: 'The message reduced to one word. `purge` and `stats` use the same word.',
+    }),
+    message: Type.Union([Type.String(), Type.Null()], {
+      description: 'The error message; null if there is none.',
+    }),
+    created_at: describedWith(
+      { format: 'date-time' },
+      Type.String({ description: 'When the item became a dead letter.' }),
+    ),
+    updated_at: describedWith(
+      { format: 'date-time' },
+      Type.String({ description: 'When the letter last changed.' }),
+    ),
+    retry_count: Type.Integer({
+      description: 'Number of attempts before the last death, plus the number of redrives that failed.',
+    }),
   }),
-  message: Type.Union([Type.String(), Type.Null()], {
-    description: 'The error message; null if there is none.',
-  }),
-  created_at: Type.String({ description: 'When the item became a dead letter.' }),
-  updated_at: Type.String({ description: 'When the letter last changed.' }),
-  retry_count: Type.Integer({
-    description: 'Number of attempts before the last death, plus the number of redrives that failed.',
-  }),
-})
+)
 
 const time = (bound: string) =>
   Type.Optional(
@@ -70,6 +80,8 @@ const Query = Type.Object(
 export const listRoute = route({
   method: 'GET',
   path: prefix,
+  operationId: 'dlqList',
+  errors: ['PAGE_TOO_DEEP'],
   permission: 'letter.read',
   summary: 'Lists the open dead letters (PENDING and DEAD) in numbered pages.',
   tag: 'dlq',

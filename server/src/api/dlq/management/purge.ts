@@ -3,6 +3,7 @@ import type { LetterId } from '../../../core/ids.ts'
 import type { Instant } from '../../../core/instant.ts'
 import type { Letters } from '../../../letters/letters.ts'
 import type { LetterCursor, LetterFilter } from '../../../storage/contract/letters.ts'
+import { component, exactlyOneOf } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
@@ -13,47 +14,55 @@ import { createSuccess, logEvent, Success } from './answer.ts'
 import { parseIsoTime } from './iso-time.ts'
 import { openStates } from './list.ts'
 
-const Body = Type.Object(
-  {
-    ids: Type.Optional(
-      Type.Union([Type.Array(Type.String()), Type.Null()], {
-        description: 'The letters to discard, at most `dlq.purge_limit`. Give either ids or older_than.',
-      }),
+const Body = component(
+  'PurgeSpec',
+  exactlyOneOf(
+    ['ids', 'older_than'],
+    Type.Object(
+      {
+        ids: Type.Optional(
+          Type.Union([Type.Array(Type.String()), Type.Null()], {
+            description: 'The letters to discard, at most `dlq.purge_limit`. Give either ids or older_than.',
+          }),
+        ),
+        older_than: Type.Optional(
+          Type.Union([Type.String({ title: 'a time', maxLength: 64 }), Type.Null()], {
+            description:
+              'Discards open letters that died at or before this ISO 8601 time, the oldest first, at most `dlq.purge_limit`.',
+          }),
+        ),
+        reason: Type.Optional(
+          Type.Union([Type.String({ maxLength: 1_000 }), Type.Null()], {
+            description: 'With older_than: only letters with this reason. `match` says how it is compared.',
+          }),
+        ),
+        match: Type.Optional(
+          Type.Union([Type.Enum(['message', 'code']), Type.Null()], {
+            description:
+              'How reason is compared. message (default): as the filter of the list, a part of the stored message in any case. code: exactly the reason that the list shows.',
+          }),
+        ),
+        dry_run: Type.Optional(
+          Type.Union([Type.Boolean(), Type.Null()], {
+            description: 'Only counts the letters that match, and discards none. Default false.',
+          }),
+        ),
+        force: Type.Optional(
+          Type.Union([Type.Boolean(), Type.Null()], {
+            description: 'Allows an older_than in the future, which selects all open letters. Default false.',
+          }),
+        ),
+      },
+      { additionalProperties: false },
     ),
-    older_than: Type.Optional(
-      Type.Union([Type.String({ title: 'a time', maxLength: 64 }), Type.Null()], {
-        description:
-          'Discards open letters that died at or before this ISO 8601 time, the oldest first, at most `dlq.purge_limit`.',
-      }),
-    ),
-    reason: Type.Optional(
-      Type.Union([Type.String({ maxLength: 1_000 }), Type.Null()], {
-        description: 'With older_than: only letters with this reason. `match` says how it is compared.',
-      }),
-    ),
-    match: Type.Optional(
-      Type.Union([Type.Enum(['message', 'code']), Type.Null()], {
-        description:
-          'How reason is compared. message (default): as the filter of the list, a part of the stored message in any case. code: exactly the reason that the list shows.',
-      }),
-    ),
-    dry_run: Type.Optional(
-      Type.Union([Type.Boolean(), Type.Null()], {
-        description: 'Only counts the letters that match, and discards none. Default false.',
-      }),
-    ),
-    force: Type.Optional(
-      Type.Union([Type.Boolean(), Type.Null()], {
-        description: 'Allows an older_than in the future, which selects all open letters. Default false.',
-      }),
-    ),
-  },
-  { additionalProperties: false },
+  ),
 )
 
 export const purgeRoute = route({
   method: 'POST',
   path: `${prefix}/purge`,
+  operationId: 'dlqPurge',
+  errors: ['PAGE_TOO_DEEP'],
   permission: 'letter.discard',
   summary: 'Discards dead letters by id or by age. Discarded letters are kept until their retention ends.',
   tag: 'dlq',

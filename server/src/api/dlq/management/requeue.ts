@@ -13,6 +13,8 @@ type SkipReason = (typeof skipReasons)[number]
 export const requeueRoute = route({
   method: 'POST',
   path: `${prefix}/requeue`,
+  operationId: 'dlqRequeue',
+  errors: ['LETTER_NOT_FOUND'],
   permission: 'letter.redrive',
   summary: 'Redrives dead letters to their origin. A letter that cannot be sent is skipped, with the reason.',
   tag: 'dlq',

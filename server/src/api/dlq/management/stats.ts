@@ -10,6 +10,7 @@ const usPerDay = 24 * 3_600 * usPerSecond
 export const statsRoute = route({
   method: 'GET',
   path: `${prefix}/stats`,
+  operationId: 'dlqStats',
   permission: 'letter.read',
   summary: 'Counts the open dead letters in total, by reason, and those that died in the last 24 hours.',
   tag: 'dlq',

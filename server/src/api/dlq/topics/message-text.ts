@@ -4,28 +4,40 @@ import type { Item } from '../../../core/item.ts'
 import { hasTooManyValues } from '../../../core/json-values.ts'
 import { ksuidToUuid } from '../../../core/ksuid.ts'
 import { toLetterStatus } from '../../../ops/letter-status.ts'
+import { component, describedWith } from '../../http/openapi/annotations.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 
 /** For OpenAPI only: messages are written as text, because the payload is sent unchanged. */
-export const Message = Type.Object({
-  id: Type.String({ format: 'uuid', description: 'Id of the letter as a UUID.' }),
-  original_topic: Type.String({ description: 'Topic or queue that the letter came from.' }),
-  error_message: Type.String({ description: 'Message of the failure, or `unknown error`.' }),
-  retry_count: Type.Integer({ description: 'Number of redrives after which the letter failed again.' }),
-  max_retries: Type.Integer({ description: 'Redrives that the policy of the dead queue allows.' }),
-  payload: Type.Unknown({
-    description:
-      'The JSON value, or null if the payload is empty. Other text is `{raw_payload}`; bytes that are not UTF-8 ' +
-      'are `{raw_payload_base64}`.',
+export const Message = component(
+  'Message',
+  Type.Object({
+    id: Type.String({ format: 'uuid', description: 'Id of the letter as a UUID.' }),
+    original_topic: Type.String({ description: 'Topic or queue that the letter came from.' }),
+    error_message: Type.String({ description: 'Message of the failure, or `unknown error`.' }),
+    retry_count: Type.Integer({ description: 'Number of redrives after which the letter failed again.' }),
+    max_retries: Type.Integer({ description: 'Redrives that the policy of the dead queue allows.' }),
+    payload: Type.Unknown({
+      description:
+        'The JSON value, or null if the payload is empty. Other text is `{raw_payload}`; bytes that are not UTF-8 ' +
+        'are `{raw_payload_base64}`.',
+    }),
+    status: Type.Enum(['PENDING', 'RETRYING', 'RESOLVED', 'DEAD'], {
+      description:
+        'PENDING: waits for a redrive; RETRYING: a redrive is in progress; RESOLVED: processed; DEAD: no retries left.',
+    }),
+    created_at: describedWith(
+      { format: 'date-time' },
+      Type.String({ description: 'When the item became a dead letter.' }),
+    ),
+    updated_at: describedWith(
+      { format: 'date-time' },
+      Type.String({ description: 'When the letter last changed.' }),
+    ),
+    last_retry_at: Type.Union([describedWith({ format: 'date-time' }, Type.String()), Type.Null()], {
+      description: 'When it was last redriven.',
+    }),
   }),
-  status: Type.Enum(['PENDING', 'RETRYING', 'RESOLVED', 'DEAD'], {
-    description:
-      'PENDING: waits for a redrive; RETRYING: a redrive is in progress; RESOLVED: processed; DEAD: no retries left.',
-  }),
-  created_at: Type.String({ description: 'When the item became a dead letter.' }),
-  updated_at: Type.String({ description: 'When the letter last changed.' }),
-  last_retry_at: Type.Union([Type.String(), Type.Null()], { description: 'When it was last redriven.' }),
-})
+)
 
 /** `isOmitted`: the payload was not read, because the page has reached its size limit. */
 export function writeMessageText(item: Item, retriesMax: number, isOmitted = false): string {

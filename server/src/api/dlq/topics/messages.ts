@@ -29,6 +29,8 @@ export const messageRoutes = [
   route({
     method: 'GET',
     path,
+    operationId: 'getMessage',
+    errors: ['LETTER_NOT_FOUND'],
     permission: 'letter.read',
     summary: 'Returns one dead letter as a message.',
     tag: 'dlq',
@@ -44,6 +46,8 @@ export const messageRoutes = [
   route({
     method: 'POST',
     path: `${path}/retry`,
+    operationId: 'retryMessage',
+    errors: ['LETTER_NOT_FOUND', 'LETTER_NOT_RETRYABLE', 'TARGET_UNAVAILABLE'],
     permission: 'letter.redrive',
     summary: 'Redrives a PENDING message to its topic, unless its retries are exhausted.',
     tag: 'dlq',
@@ -75,6 +79,8 @@ export const messageRoutes = [
   route({
     method: 'DELETE',
     path,
+    operationId: 'deleteMessage',
+    errors: ['LETTER_NOT_FOUND', 'LETTER_NOT_DISCARDABLE'],
     permission: 'letter.discard',
     summary: 'Discards a message. A message that does not exist counts as deleted.',
     tag: 'dlq',

@@ -8,6 +8,7 @@ import type { Campaign, Letters } from '../../../letters/letters.ts'
 import type { ListedState } from '../../../storage/contract/items.ts'
 import { type LetterFilter, pageBytesMax } from '../../../storage/contract/letters.ts'
 import type { ApiContext } from '../../context.ts'
+import { component } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
 import { sendAs } from '../../http/send-as.ts'
 import { dlqMessages, prefix } from '../dialects.ts'
@@ -15,7 +16,7 @@ import { type ReadLetters, readNumberedPage } from '../numbered-pages.ts'
 import { Message, writeMessageText } from './message-text.ts'
 import { readRetriesMax } from './retries-max.ts'
 
-const inPath = Type.Object({ topic: Type.String({ minLength: 1 }) })
+const inPath = Type.Object({ topic: Type.String({ minLength: 1, description: 'Name of the topic.' }) })
 const inQuery = {
   topic: Type.String({ minLength: 1, default: 'messages', description: 'Name of the topic.' }),
 }
@@ -31,24 +32,32 @@ const Reason = {
   reason: Type.Optional(Type.String({ maxLength: 1_000, description: 'The reason for the audit log.' })),
 }
 
-const Messages = Type.Object({
-  messages: Type.Array(Message, { description: 'The messages of this page, newest first.' }),
-  pagination: Type.Object({
-    total_count: Type.Integer({ description: 'Number of messages of the topic.' }),
-    page: Type.Integer({ description: 'Number of this page.' }),
-    page_size: Type.Integer({ description: 'Messages per page.' }),
-    has_next: Type.Boolean({ description: 'Whether another page follows.' }),
+const Messages = component(
+  'MessagePage',
+  Type.Object({
+    messages: Type.Array(Message, { description: 'The messages of this page, newest first.' }),
+    pagination: Type.Object({
+      total_count: Type.Integer({ description: 'Number of messages of the topic.' }),
+      page: Type.Integer({ description: 'Number of this page.' }),
+      page_size: Type.Integer({ description: 'Messages per page.' }),
+      has_next: Type.Boolean({ description: 'Whether another page follows.' }),
+    }),
   }),
-})
+)
 
-const Retried = Type.Object({
-  retried_count: Type.Integer({ description: 'Number of messages that were sent or will be sent.' }),
-  message: Type.String({ description: 'The same as a sentence.' }),
-  skipped_count: Type.Optional(Type.Integer({ description: 'Number of messages that could not be sent.' })),
-  campaign_id: Type.Optional(
-    Type.String({ description: 'The campaign that sends them. Its progress is at /api/v1/campaigns/{id}.' }),
-  ),
-})
+const Retried = component(
+  'RetryAllResult',
+  Type.Object({
+    retried_count: Type.Integer({ description: 'Number of messages that were sent or will be sent.' }),
+    message: Type.String({ description: 'The same as a sentence.' }),
+    skipped_count: Type.Optional(Type.Integer({ description: 'Number of messages that could not be sent.' })),
+    campaign_id: Type.Optional(
+      Type.String({
+        description: 'The campaign that sends them. Its progress is at /api/v1/campaigns/{id}.',
+      }),
+    ),
+  }),
+)
 
 const listing = {
   method: 'GET',
@@ -75,6 +84,8 @@ export const topicRoutes = [
   route({
     ...listing,
     path: `${prefix}/{topic}`,
+    operationId: 'listTopicMessages',
+    errors: ['PAGE_TOO_DEEP'],
     schema: {
       params: inPath,
       querystring: Type.Object(Page, { additionalProperties: false }),
@@ -86,6 +97,8 @@ export const topicRoutes = [
   route({
     ...listing,
     path: `${prefix}/messages`,
+    operationId: 'listMessages',
+    errors: ['PAGE_TOO_DEEP'],
     schema: {
       querystring: Type.Object({ ...inQuery, ...Page }, { additionalProperties: false }),
       response: { 200: Messages },
@@ -97,6 +110,7 @@ export const topicRoutes = [
   route({
     ...retrying,
     path: `${prefix}/{topic}/retry-all`,
+    operationId: 'retryTopic',
     schema: {
       params: inPath,
       querystring: Type.Object(Reason, { additionalProperties: false }),
@@ -113,6 +127,7 @@ export const topicRoutes = [
   route({
     ...retrying,
     path: `${prefix}/messages/retry-all`,
+    operationId: 'retryAllMessages',
     schema: {
       querystring: Type.Object({ ...inQuery, ...Reason }, { additionalProperties: false }),
       body: ReasonBody,

@@ -12,6 +12,7 @@ import { settleItems } from './settle.ts'
 
 export const completeRoute = queueRoute({
   path: '/v1/queue.complete',
+  errors: ['PARTITION_NOT_FOUND', 'ITEM_NOT_LEASED'],
   permission: 'queue.complete',
   summary: 'Completes leased items and removes them. If one of them cannot be completed, none is.',
   bodyBytesMax: bodyBytesMax.ids,

@@ -16,6 +16,7 @@ import { type LeaseResponse, leaseResponse } from './lease-response.ts'
 
 export const leaseRoute = queueRoute({
   path: '/v1/queue.lease',
+  errors: ['LEASE_TIMEOUT', 'CLIENT_ID_BUSY'],
   permission: 'queue.lease',
   summary: 'Leases up to batch_size items of one partition, oldest first. Waits until an item is available.',
   bodyBytesMax: bodyBytesMax.small,

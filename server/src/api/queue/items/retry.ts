@@ -11,6 +11,7 @@ import { settleItems } from './settle.ts'
 
 export const retryRoute = queueRoute({
   path: '/v1/queue.retry',
+  errors: ['PARTITION_NOT_FOUND', 'ITEM_NOT_LEASED'],
   permission: 'queue.retry',
   summary:
     'Returns leased items to their queue: to the tail, at a later time, or as dead. An item whose attempts ' +

@@ -13,6 +13,7 @@ export const queueApi: Dialect = {
   errorSchema: toJsonSchema(ReplySchema),
   errorContentType: contentTypes.json,
   renderError,
+  readErrorCode: (body) => String((JSON.parse(body) as { code: number }).code),
   prepare: chooseFormats,
   // The handler of each route reads the body, because it knows the type of the message.
   parseBody: (bytes) => bytes,

@@ -1,5 +1,6 @@
 import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf'
 import { type TSchema, Type } from 'typebox'
+import { component } from '../../http/openapi/annotations.ts'
 
 /**
  * Describes the JSON form of a message for OpenAPI. Bodies are validated by the descriptor, not by this
@@ -10,7 +11,7 @@ export function toJsonSchema(desc: DescMessage): TSchema {
   const properties = Object.fromEntries(
     desc.fields.map((field) => [field.name, Type.Optional(toFieldSchema(field))]),
   )
-  return Type.Object(properties)
+  return component(desc.name, Type.Object(properties))
 }
 
 function toFieldSchema(field: DescField): TSchema {

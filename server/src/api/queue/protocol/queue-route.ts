@@ -2,7 +2,7 @@ import type { DescMessage } from '@bufbuild/protobuf'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type TObject, Type } from 'typebox'
 import type { Engine, Trace } from '../../../engine/engine.ts'
-import { KnownError } from '../../../errors.ts'
+import { type ErrorCode, KnownError } from '../../../errors.ts'
 import type { ApiContext } from '../../context.ts'
 import type { AnswerKind } from '../../http/capacity.ts'
 import { waitForNextTick } from '../../http/next-tick.ts'
@@ -26,6 +26,7 @@ export type Call = Readonly<{
 type Row<Req, Res> = Readonly<{
   path: string
   permission: Permission
+  errors?: readonly ErrorCode[]
   summary: string
   bodyBytesMax: number
   isHot?: boolean
@@ -46,7 +47,9 @@ export function queueRoute<Req, Res = undefined>(row: Row<Req, Res>): Route {
   return {
     method: 'POST',
     path,
+    operationId: toOperationId(path),
     permission,
+    errors: [...errorsOfCalls, ...(row.errors ?? [])],
     summary,
     tag: 'queue-api',
     dialect: queueApi,
@@ -79,6 +82,20 @@ export function queueRoute<Req, Res = undefined>(row: Row<Req, Res>): Route {
       return sendAs(reply, contentTypes[format], body)
     },
   }
+}
+
+/** Errors of all calls to a queue. The protocol answers most of them with the same status. */
+const errorsOfCalls: readonly ErrorCode[] = [
+  'CONTENT_UNREADABLE',
+  'QUEUE_NOT_FOUND',
+  'QUEUE_OVERLOADED',
+  'QUEUE_SHUTTING_DOWN',
+  'CALL_TIMEOUT',
+]
+
+/** `/v1/storage/items.list` → `storageItemsList` */
+function toOperationId(path: string): string {
+  return path.slice('/v1/'.length).replaceAll(/[./](\w)/g, (_, letter: string) => letter.toUpperCase())
 }
 
 /** Records the caller for the audit log. */

@@ -7,21 +7,27 @@ import { decodeSpec } from '../../../letters/campaigns/document.ts'
 import { toLetterStatus } from '../../../ops/letter-status.ts'
 import type { AuditRow } from '../../../storage/contract/audit.ts'
 import type { ListedState } from '../../../storage/contract/items.ts'
+import { component } from '../../http/openapi/annotations.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { viewSpec } from '../campaigns/campaign-view.ts'
 import { viewRetry } from '../queues/queue-view.ts'
 import { time } from '../values/schemas.ts'
 
-export const AuditView = Type.Object({
-  id: Type.Integer({ description: 'Number of the audit row.' }),
-  at: time('When the change was made.'),
-  actor: Type.String({ description: 'The person or program that made the change.' }),
-  action: Type.String({ description: 'The kind of change, such as letter.redrive.' }),
-  target: Type.String({ description: 'The changed letter, queue or campaign.' }),
-  reason: Type.String({ description: 'The reason that the actor gave.' }),
-  request_id: Type.String({ description: 'Id of the request that made the change.' }),
-  details: Type.Unsafe<Details>(Type.Unknown({ description: 'Further facts, which depend on the action.' })),
-})
+export const AuditView = component(
+  'AuditEntry',
+  Type.Object({
+    id: Type.Integer({ description: 'Number of the audit row.' }),
+    at: time('When the change was made.'),
+    actor: Type.String({ description: 'The person or program that made the change.' }),
+    action: Type.String({ description: 'The kind of change, such as letter.redrive.' }),
+    target: Type.String({ description: 'The changed letter, queue or campaign.' }),
+    reason: Type.String({ description: 'The reason that the actor gave.' }),
+    request_id: Type.String({ description: 'Id of the request that made the change.' }),
+    details: Type.Unsafe<Details>(
+      Type.Unknown({ description: 'Further facts, which depend on the action.' }),
+    ),
+  }),
+)
 
 export function viewAudit(row: AuditRow): Static<typeof AuditView> {
   const { id, at, actor, action, target, reason, requestId } = row

@@ -27,6 +27,7 @@ export const auditRoutes = [
   route({
     method: 'GET',
     path: '/api/v1/audit',
+    operationId: 'listAudit',
     permission: 'audit.read',
     summary: 'Lists audit rows, newest first.',
     tag: 'audit',

@@ -5,6 +5,7 @@ import { campaignBounds } from '../../../letters/campaigns/spec.ts'
 import type { CampaignChanges, CampaignSpec } from '../../../letters/letters.ts'
 import { namedLettersMax } from '../../../letters/parts.ts'
 import type { ApiContext } from '../../context.ts'
+import { component, exactlyOneOf } from '../../http/openapi/annotations.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { FilterSpec } from '../filter/filter-fields.ts'
 import { readFilter } from '../filter/read-filter.ts'
@@ -46,18 +47,24 @@ const selectionFields = {
   ),
 }
 
-export const PreviewSpec = Type.Object(
-  {
-    ...selectionFields,
-    count_exactly: Type.Optional(
-      Type.Boolean({
-        description:
-          'Counts all letters, however long it takes. Default false: a search stops after a second, and is_exact ' +
-          'tells whether it was finished.',
-      }),
+export const PreviewSpec = component(
+  'CampaignPreviewSpec',
+  exactlyOneOf(
+    ['ids', 'filter', 'all'],
+    Type.Object(
+      {
+        ...selectionFields,
+        count_exactly: Type.Optional(
+          Type.Boolean({
+            description:
+              'Counts all letters, however long it takes. Default false: a search stops after a second, and is_exact ' +
+              'tells whether it was finished.',
+          }),
+        ),
+      },
+      { additionalProperties: false },
     ),
-  },
-  { additionalProperties: false },
+  ),
 )
 
 /** Fields that can change while a campaign runs. */
@@ -88,34 +95,43 @@ const paceFields = {
   ),
 }
 
-export const CampaignChangesSpec = Type.Object(
-  { ...paceFields, reason: Reason },
-  { additionalProperties: false, description: 'Omitted fields keep their value. A new ramp starts now.' },
+export const CampaignChangesSpec = component(
+  'CampaignChanges',
+  Type.Object(
+    { ...paceFields, reason: Reason },
+    { additionalProperties: false, description: 'Omitted fields keep their value. A new ramp starts now.' },
+  ),
 )
 
-export const NewCampaignSpec = Type.Object(
-  {
-    name: Type.String({
-      minLength: 1,
-      maxLength: campaignBounds.nameMax,
-      pattern: '\\S',
-      description: 'A name for people.',
-    }),
-    reason: RequiredReason,
-    ...selectionFields,
-    canary_count: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: campaignBounds.canaryMax,
-        description:
-          'Sends this number of letters first, and the others only if these succeed. A discard campaign pauses ' +
-          'after this number of letters until it is resumed. Default 0.',
-      }),
+export const NewCampaignSpec = component(
+  'NewCampaign',
+  exactlyOneOf(
+    ['ids', 'filter', 'all'],
+    Type.Object(
+      {
+        name: Type.String({
+          minLength: 1,
+          maxLength: campaignBounds.nameMax,
+          pattern: '\\S',
+          description: 'A name for people.',
+        }),
+        reason: RequiredReason,
+        ...selectionFields,
+        canary_count: Type.Optional(
+          Type.Integer({
+            minimum: 0,
+            maximum: campaignBounds.canaryMax,
+            description:
+              'Sends this number of letters first, and the others only if these succeed. A discard campaign pauses ' +
+              'after this number of letters until it is resumed. Default 0.',
+          }),
+        ),
+        expected_count: ExpectedCount,
+        ...paceFields,
+      },
+      { additionalProperties: false },
     ),
-    expected_count: ExpectedCount,
-    ...paceFields,
-  },
-  { additionalProperties: false },
+  ),
 )
 
 type Given = Omit<Static<typeof PreviewSpec>, 'count_exactly'> &

@@ -3,6 +3,7 @@ import { type Static, Type } from 'typebox'
 import { formatDuration } from '../../../core/duration.ts'
 import type { Campaign, CampaignSpec } from '../../../letters/letters.ts'
 import { campaignLetterStates } from '../../../storage/contract/campaigns.ts'
+import { component } from '../../http/openapi/annotations.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { FilterView, viewFilter } from '../filter/view-filter.ts'
 import { durationView } from '../values/duration.ts'
@@ -23,59 +24,62 @@ export const campaignStates = [
   'done',
 ] as const
 
-export const CampaignView = Type.Object({
-  id: Type.String({ description: 'Id of the campaign.' }),
-  name: Type.String({ description: 'A name for people.' }),
-  reason: Type.String({ description: 'Why the campaign was started.' }),
-  actor: Type.String({ description: 'The person or program that started it.' }),
-  action: Type.Enum(['redrive', 'discard'], { description: 'What happens to the letters.' }),
-  state: Type.Enum([...campaignStates], {
-    description:
-      'freezing: its set is being stored; canary: the first letters are sent; running; done; paused by a person; ' +
-      'halted automatically; cancelled permanently.',
+export const CampaignView = component(
+  'Campaign',
+  Type.Object({
+    id: Type.String({ description: 'Id of the campaign.' }),
+    name: Type.String({ description: 'A name for people.' }),
+    reason: Type.String({ description: 'Why the campaign was started.' }),
+    actor: Type.String({ description: 'The person or program that started it.' }),
+    action: Type.Enum(['redrive', 'discard'], { description: 'What happens to the letters.' }),
+    state: Type.Enum([...campaignStates], {
+      description:
+        'freezing: its set is being stored; canary: the first letters are sent; running; done; paused by a person; ' +
+        'halted automatically; cancelled permanently.',
+    }),
+    state_reason: Type.String({ description: 'Why the campaign is paused, halted or cancelled.' }),
+    is_ended: Type.Boolean({ description: 'Whether the campaign and all its letters have ended.' }),
+    ids: nullable(
+      Type.Array(Type.String()),
+      'The first of the given ids; GET …/letters lists all of them. Null if a filter was given.',
+    ),
+    filter: nullable(
+      FilterView,
+      'The given filter, with letter_class replaced by the queues that it had at that time. Null if ids were given.',
+    ),
+    target: nullable(Type.String(), 'The queue to send to; null: the origin of each letter.'),
+    include_dead: Type.Boolean({ description: 'Whether DEAD letters are redriven.' }),
+    canary_count: Type.Integer({ description: 'Letters that are sent first.' }),
+    rate_per_second: Type.Number({ description: 'The highest number of letters per second; 0: no limit.' }),
+    ramp: durationView('The time in which the rate grows to its limit.'),
+    halt_ratio: Type.Number({ description: 'The part of failed or unknown letters above which it halts.' }),
+    halt_min: Type.Integer({ description: 'Letters that must have ended before it can halt.' }),
+    limit: nullable(Type.Integer(), 'Takes only this number of letters; null: all that are selected.'),
+    expected_count: nullable(
+      Type.Integer(),
+      'The number of letters that the caller expected; null: any. The campaign halts before its first letter if the ' +
+        'frozen set has another number.',
+    ),
+    created_at: time('When the campaign was created.'),
+    updated_at: time('When the campaign last changed.'),
+    started_at: nullableTime('When the first letter was sent.'),
+    ended_at: nullableTime('When the last letter ended.'),
+    size: nullable(Type.Integer(), 'Number of letters in the frozen set; null while it is being stored.'),
+    counts: Type.Object(counts, {
+      description:
+        'The letters of the set by state. pending: not sent yet; sent: no outcome yet; resolved: processed; failed: ' +
+        'died again; unknown: the outcome is unknown; skipped: not sent; discarded.',
+    }),
+    current_rate_per_second: Type.Number({
+      description: 'Letters per second that were sent during the last seconds.',
+    }),
+    waits_for: Type.String({
+      description:
+        'What the campaign waits for, for people, with the target queues that nobody leases from. Empty if it does ' +
+        'not wait for workers.',
+    }),
   }),
-  state_reason: Type.String({ description: 'Why the campaign is paused, halted or cancelled.' }),
-  is_ended: Type.Boolean({ description: 'Whether the campaign and all its letters have ended.' }),
-  ids: nullable(
-    Type.Array(Type.String()),
-    'The first of the given ids; GET …/letters lists all of them. Null if a filter was given.',
-  ),
-  filter: nullable(
-    FilterView,
-    'The given filter, with letter_class replaced by the queues that it had at that time. Null if ids were given.',
-  ),
-  target: nullable(Type.String(), 'The queue to send to; null: the origin of each letter.'),
-  include_dead: Type.Boolean({ description: 'Whether DEAD letters are redriven.' }),
-  canary_count: Type.Integer({ description: 'Letters that are sent first.' }),
-  rate_per_second: Type.Number({ description: 'The highest number of letters per second; 0: no limit.' }),
-  ramp: durationView('The time in which the rate grows to its limit.'),
-  halt_ratio: Type.Number({ description: 'The part of failed or unknown letters above which it halts.' }),
-  halt_min: Type.Integer({ description: 'Letters that must have ended before it can halt.' }),
-  limit: nullable(Type.Integer(), 'Takes only this number of letters; null: all that are selected.'),
-  expected_count: nullable(
-    Type.Integer(),
-    'The number of letters that the caller expected; null: any. The campaign halts before its first letter if the ' +
-      'frozen set has another number.',
-  ),
-  created_at: time('When the campaign was created.'),
-  updated_at: time('When the campaign last changed.'),
-  started_at: nullableTime('When the first letter was sent.'),
-  ended_at: nullableTime('When the last letter ended.'),
-  size: nullable(Type.Integer(), 'Number of letters in the frozen set; null while it is being stored.'),
-  counts: Type.Object(counts, {
-    description:
-      'The letters of the set by state. pending: not sent yet; sent: no outcome yet; resolved: processed; failed: ' +
-      'died again; unknown: the outcome is unknown; skipped: not sent; discarded.',
-  }),
-  current_rate_per_second: Type.Number({
-    description: 'Letters per second that were sent during the last seconds.',
-  }),
-  waits_for: Type.String({
-    description:
-      'What the campaign waits for, for people, with the target queues that nobody leases from. Empty if it does ' +
-      'not wait for workers.',
-  }),
-})
+)
 export type CampaignView = Static<typeof CampaignView>
 
 /** The request that created the campaign. */

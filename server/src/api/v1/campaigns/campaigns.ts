@@ -2,6 +2,7 @@
 import { Type } from 'typebox'
 import { campaignLetterStates } from '../../../storage/contract/campaigns.ts'
 import { abortOnDisconnect } from '../../http/client-disconnect.ts'
+import { component } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
 import { countByStatus, LetterSummary, StatusCounts, viewSummary } from '../letters/letter-view.ts'
@@ -23,13 +24,16 @@ export const CampaignParams = Type.Object({
   id: Type.String({ minLength: 1, maxLength: 64, description: 'Id of the campaign.' }),
 })
 
-const CampaignLetterView = Type.Object({
-  position: Type.Integer({ description: 'Position in the frozen set.' }),
-  id: Type.String({ description: 'Id of the letter.' }),
-  state: Type.Enum([...campaignLetterStates], { description: 'State of the letter in this campaign.' }),
-  refusal: Type.String({ description: 'Why the letter was skipped, as a code.' }),
-  at: nullableTime('When the letter ended or was skipped. The letter shows when it was sent.'),
-})
+const CampaignLetterView = component(
+  'CampaignLetter',
+  Type.Object({
+    position: Type.Integer({ description: 'Position in the frozen set.' }),
+    id: Type.String({ description: 'Id of the letter.' }),
+    state: Type.Enum([...campaignLetterStates], { description: 'State of the letter in this campaign.' }),
+    refusal: Type.String({ description: 'Why the letter was skipped, as a code.' }),
+    at: nullableTime('When the letter ended or was skipped. The letter shows when it was sent.'),
+  }),
+)
 
 const actions = {
   pause: 'Pauses a campaign: it sends no letters until it is resumed. Redrives in progress continue.',
@@ -41,6 +45,8 @@ export const campaignRoutes = [
   route({
     method: 'POST',
     path: '/api/v1/campaigns/preview',
+    operationId: 'previewCampaign',
+    errors: ['TARGET_INVALID'],
     permission: 'campaign.read',
     summary: 'Shows what a campaign would do with its selection now. Changes nothing.',
     tag,
@@ -86,6 +92,8 @@ export const campaignRoutes = [
   route({
     method: 'POST',
     path: '/api/v1/campaigns',
+    operationId: 'createCampaign',
+    errors: ['TARGET_INVALID', 'SELECTION_CHANGED'],
     permission: 'campaign.write',
     alsoNeeds: (request) =>
       (request.body as { action?: unknown }).action === 'discard' ? 'letter.discard' : 'letter.redrive',
@@ -105,6 +113,7 @@ export const campaignRoutes = [
   route({
     method: 'GET',
     path: '/api/v1/campaigns',
+    operationId: 'listCampaigns',
     permission: 'campaign.read',
     summary: 'Lists campaigns, newest first.',
     tag,
@@ -133,6 +142,8 @@ export const campaignRoutes = [
   route({
     method: 'GET',
     path: '/api/v1/campaigns/{id}',
+    operationId: 'getCampaign',
+    errors: ['CAMPAIGN_NOT_FOUND'],
     permission: 'campaign.read',
     summary: 'Returns a campaign with its progress or, at its end, its report.',
     tag,
@@ -145,6 +156,8 @@ export const campaignRoutes = [
   route({
     method: 'PATCH',
     path: '/api/v1/campaigns/{id}',
+    operationId: 'updateCampaign',
+    errors: ['CAMPAIGN_NOT_FOUND', 'CAMPAIGN_STATE', 'CAMPAIGN_CHANGED'],
     permission: 'campaign.write',
     summary: 'Changes the rate of a running campaign, or when it halts.',
     tag,
@@ -164,6 +177,8 @@ export const campaignRoutes = [
   route({
     method: 'GET',
     path: '/api/v1/campaigns/{id}/letters',
+    operationId: 'listCampaignLetters',
+    errors: ['CAMPAIGN_NOT_FOUND'],
     permission: 'campaign.read',
     summary: 'Lists the letters of the frozen set in order, with the state of each.',
     tag,
@@ -219,6 +234,8 @@ export const campaignRoutes = [
     route({
       method: 'POST',
       path: `/api/v1/campaigns/{id}/${action}`,
+      operationId: `${action}Campaign`,
+      errors: ['CAMPAIGN_NOT_FOUND', 'CAMPAIGN_STATE', 'CAMPAIGN_CHANGED'],
       permission: 'campaign.write',
       summary: actions[action],
       tag,

@@ -21,6 +21,8 @@ export const campaignEventRoutes = [
   route({
     method: 'GET',
     path: '/api/v1/campaigns/{id}/events',
+    operationId: 'watchCampaign',
+    errors: ['CAMPAIGN_NOT_FOUND'],
     permission: 'campaign.read',
     summary: 'Streams every change of a campaign until its end as server-sent events.',
     tag: 'campaigns',

@@ -4,12 +4,18 @@
  */
 import { type Static, type TProperties, Type } from 'typebox'
 import { letterStatuses } from '../../../ops/letter-status.ts'
+import { component, describedWith } from '../../http/openapi/annotations.ts'
 import { storedAsBytes } from '../../http/validation/unstorable-text.ts'
 
 const valuesMax = 100
 
-function oneOrMore(description: string, lengthMax = 512, lengthMin = 1) {
-  const text = Type.String({ minLength: lengthMin, maxLength: lengthMax })
+function oneOrMore(
+  description: string,
+  lengthMax = 512,
+  lengthMin = 1,
+  keywords: Readonly<Record<string, unknown>> = {},
+) {
+  const text = describedWith(keywords, Type.String({ minLength: lengthMin, maxLength: lengthMax }))
   return Type.Optional(
     Type.Union([text, Type.Array(text, { minItems: 1, maxItems: valuesMax })], {
       description: `${description} With several values: any of them.`,
@@ -20,7 +26,9 @@ function oneOrMore(description: string, lengthMax = 512, lengthMin = 1) {
 function timeBound(event: string, bound: 'from' | 'until') {
   const examples = ['2026-01-02T03:04:05Z']
   const description = `${event} at or ${bound === 'from' ? 'after' : 'before'} this RFC 3339 time.`
-  return Type.Optional(Type.String({ maxLength: 64, description, examples }))
+  return Type.Optional(
+    describedWith({ format: 'date-time' }, Type.String({ maxLength: 64, description, examples })),
+  )
 }
 
 const groupId = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
@@ -30,7 +38,9 @@ const retryCount = { minimum: 0, maximum: 1_000_000 }
 export const countedFields = {
   queue: oneOrMore('Letters in this dead queue.'),
   letter_class: oneOrMore('Letters in dead queues of this class.'),
-  status: oneOrMore(`Letters with this status: ${letterStatuses.join(', ')}.`, 32),
+  status: oneOrMore(`Letters with this status: ${letterStatuses.join(', ')}.`, 32, 1, {
+    enum: letterStatuses,
+  }),
   error_code: oneOrMore('Letters whose failure has exactly this code.'),
   slug: oneOrMore('Letters whose message has this short form, such as http_503.'),
   error_class: oneOrMore('Letters with exactly this error class; empty: without an error class.', 512, 0),
@@ -60,7 +70,10 @@ export const searchedFields = {
     Type.String({ ...storedAsBytes, maxLength: 10_000, description: 'Letters with this key, as text.' }),
   ),
   key_base64: Type.Optional(
-    Type.String({ maxLength: 14_000, description: 'Letters with this key, as bytes in base64.' }),
+    describedWith(
+      { contentEncoding: 'base64' },
+      Type.String({ maxLength: 14_000, description: 'Letters with this key, as bytes in base64.' }),
+    ),
   ),
   message: Type.Optional(
     Type.String({
@@ -106,10 +119,13 @@ const ArchiveSpec = Type.Object(archiveFields)
 export type ArchiveSpec = Static<typeof ArchiveSpec>
 
 /** A filter in a body. */
-export const FilterSpec = Type.Object(filterFields, {
-  additionalProperties: false,
-  description: 'Letters that match all conditions.',
-})
+export const FilterSpec = component(
+  'LetterFilterSpec',
+  Type.Object(filterFields, {
+    additionalProperties: false,
+    description: 'Letters that match all conditions.',
+  }),
+)
 export type FilterSpec = Static<typeof FilterSpec>
 const CountedSpec = Type.Object(countedFields)
 export type CountedSpec = Static<typeof CountedSpec>

@@ -2,41 +2,46 @@
 import { type Static, Type } from 'typebox'
 import { letterStatuses, toLetterStatus } from '../../../ops/letter-status.ts'
 import type { LetterFilter } from '../../../storage/contract/letters.ts'
+import { component, describedWith } from '../../http/openapi/annotations.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { viewBytes } from '../values/content-view.ts'
 
 const Texts = Type.Optional(Type.Array(Type.String()))
 const Text = Type.Optional(Type.String())
+const Time = Type.Optional(describedWith({ format: 'date-time' }, Type.String()))
 const Count = Type.Optional(Type.Integer())
 
 /**
  * The fields of `FilterSpec` without its limits: a class is shown as its queues, and a path can be longer
  * than it was given.
  */
-export const FilterView = Type.Object(
-  {
-    queue: Texts,
-    status: Type.Optional(Type.Array(Type.Enum([...letterStatuses]))),
-    error_code: Texts,
-    slug: Texts,
-    error_class: Texts,
-    group_id: Type.Optional(Type.Array(Type.Integer())),
-    origin: Texts,
-    retry_count_min: Count,
-    retry_count_max: Count,
-    dead_lettered_from: Text,
-    dead_lettered_until: Text,
-    updated_from: Text,
-    updated_until: Text,
-    last_failed_from: Text,
-    last_failed_until: Text,
-    key_text: Text,
-    key_base64: Text,
-    message: Text,
-    header: Text,
-    json: Text,
-  },
-  { additionalProperties: false },
+export const FilterView = component(
+  'LetterFilter',
+  Type.Object(
+    {
+      queue: Texts,
+      status: Type.Optional(Type.Array(Type.Enum([...letterStatuses]))),
+      error_code: Texts,
+      slug: Texts,
+      error_class: Texts,
+      group_id: Type.Optional(Type.Array(Type.Integer())),
+      origin: Texts,
+      retry_count_min: Count,
+      retry_count_max: Count,
+      dead_lettered_from: Time,
+      dead_lettered_until: Time,
+      updated_from: Time,
+      updated_until: Time,
+      last_failed_from: Time,
+      last_failed_until: Time,
+      key_text: Text,
+      key_base64: Text,
+      message: Text,
+      header: Text,
+      json: Text,
+    },
+    { additionalProperties: false },
+  ),
 )
 export type FilterView = Static<typeof FilterView>
 

@@ -1,5 +1,6 @@
 /** Routes that read the archive. `discard.ts` has the route that restores letters. */
 import { Type } from 'typebox'
+import { component } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { v1 } from '../dialect.ts'
@@ -12,15 +13,19 @@ import { LetterSummary, viewSummary } from './letter-view.ts'
 
 const list = 'archive'
 const searchMsMax = 1_000
-const ArchivedSummary = Type.Object({
-  ...LetterSummary.properties,
-  archived_at: time('When it was archived.'),
-})
+const ArchivedSummary = component(
+  'ArchivedLetterSummary',
+  Type.Object({
+    ...LetterSummary.properties,
+    archived_at: time('When it was archived.'),
+  }),
+)
 
 export const archiveRoutes = [
   route({
     method: 'GET',
     path: '/api/v1/archive',
+    operationId: 'listArchivedLetters',
     permission: 'letter.read',
     summary: 'Lists the archived letters that match all conditions, the last archived first.',
     tag: 'archive',
@@ -68,6 +73,8 @@ export const archiveRoutes = [
   route({
     method: 'GET',
     path: '/api/v1/archive/{id}',
+    operationId: 'getArchivedLetter',
+    errors: ['LETTER_NOT_FOUND'],
     permission: 'letter.read',
     summary: 'Returns an archived letter.',
     tag: 'archive',

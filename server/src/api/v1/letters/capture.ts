@@ -9,6 +9,7 @@ import {
   readEnvelope,
   undecodedLetter,
 } from '../../../letters/envelope/read-envelope.ts'
+import { component } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { repairedWhenRead } from '../../http/validation/unstorable-text.ts'
@@ -53,18 +54,23 @@ export const envelopeFields = {
   history: field(`Earlier failures in any order. The newest ${historyMax} by failed_at are kept.`),
 }
 
-const Envelope = Type.Unknown({
-  ...repairedWhenRead,
-  description:
-    'An envelope. An invalid envelope is captured too: the payload is then the envelope itself, and the failure ' +
-    'describes the problem.',
-  properties: envelopeFields,
-})
+const Envelope = component(
+  'Envelope',
+  Type.Unknown({
+    ...repairedWhenRead,
+    description:
+      'An envelope. An invalid envelope is captured too: the payload is then the envelope itself, and the failure ' +
+      'describes the problem.',
+    properties: envelopeFields,
+  }),
+)
 
 export const captureRoutes = [
   route({
     method: 'POST',
     path: '/api/v1/letters',
+    operationId: 'captureLetters',
+    errors: ['QUEUE_NOT_FOUND', 'DEAD_QUEUE_INVALID'],
     permission: 'letter.capture',
     summary:
       'Captures dead letters. A letter whose source_id already exists in the dead queue stays unchanged.',

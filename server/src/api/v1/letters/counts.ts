@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { letterStatuses, toLetterStatus } from '../../../ops/letter-status.ts'
 import type { CountedBy, LetterCount } from '../../../storage/contract/letters.ts'
+import { component } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { v1 } from '../dialect.ts'
@@ -23,26 +24,30 @@ type By = keyof typeof countedBy
 
 const text = (description: string) => Type.Optional(Type.String({ description }))
 
-const CountView = Type.Object({
-  count: Type.Integer({ description: 'Number of letters with these values.' }),
-  queue: text('The dead queue.'),
-  letter_class: text('The class of the dead queue.'),
-  status: Type.Optional(Type.Enum([...letterStatuses], { description: 'The status.' })),
-  group_id: Type.Optional(Type.Integer({ description: 'Id of the group.' })),
-  origin: text('The source queue or topic.'),
-  error_code: text('The code of the failure.'),
-  slug: text('The short form of the message.'),
-  error_class: text('The error class.'),
-  retry_count: Type.Optional(
-    Type.Integer({ description: 'Number of failed redrives; 10 stands for 10 and more.' }),
-  ),
-})
+const CountView = component(
+  'LetterCount',
+  Type.Object({
+    count: Type.Integer({ description: 'Number of letters with these values.' }),
+    queue: text('The dead queue.'),
+    letter_class: text('The class of the dead queue.'),
+    status: Type.Optional(Type.Enum([...letterStatuses], { description: 'The status.' })),
+    group_id: Type.Optional(Type.Integer({ description: 'Id of the group.' })),
+    origin: text('The source queue or topic.'),
+    error_code: text('The code of the failure.'),
+    slug: text('The short form of the message.'),
+    error_class: text('The error class.'),
+    retry_count: Type.Optional(
+      Type.Integer({ description: 'Number of failed redrives; 10 stands for 10 and more.' }),
+    ),
+  }),
+)
 type CountView = Static<typeof CountView>
 
 export const letterCountRoutes = [
   route({
     method: 'GET',
     path: '/api/v1/letters/counts',
+    operationId: 'countLetters',
     permission: 'letter.read',
     summary: 'Counts dead letters exactly, by the given fields.',
     tag: 'letters',

@@ -12,6 +12,8 @@ export const discardRoutes = [
   route({
     method: 'POST',
     path: '/api/v1/letters/discard',
+    operationId: 'discardLetters',
+    errors: ['SELECTION_CHANGED'],
     permission: 'letter.discard',
     summary:
       'Discards letters. They are kept until their retention ends, so that capturing them again has no effect. ' +

@@ -12,6 +12,7 @@ export const exportRoutes = [
   route({
     method: 'GET',
     path: '/api/v1/letters/export',
+    operationId: 'exportLetters',
     permission: 'letter.read',
     summary:
       'Exports all dead letters that match, complete, as one JSON object per line. The last line reports whether ' +

@@ -4,6 +4,7 @@ import { type Instant, usPerSecond } from '../../../core/instant.ts'
 import { KnownError } from '../../../errors.ts'
 import type { Letters } from '../../../letters/letters.ts'
 import type { GroupFacts } from '../../../storage/contract/letters.ts'
+import { component } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { v1 } from '../dialect.ts'
@@ -42,12 +43,13 @@ const groupFields = {
     }),
   }),
 }
-const GroupView = Type.Object(groupFields)
+const GroupView = component('Group', Type.Object(groupFields))
 
 export const groupRoutes = [
   route({
     method: 'GET',
     path: '/api/v1/groups',
+    operationId: 'listGroups',
     permission: 'letter.read',
     summary: 'Lists groups of dead letters with the same cause, the largest first.',
     tag: 'groups',
@@ -91,6 +93,8 @@ export const groupRoutes = [
   route({
     method: 'GET',
     path: '/api/v1/groups/{id}',
+    operationId: 'getGroup',
+    errors: ['GROUP_NOT_FOUND'],
     permission: 'letter.read',
     summary: 'Returns a group, with its newest letter as a sample.',
     tag: 'groups',

@@ -4,6 +4,7 @@ import { historyMax } from '../../../core/item.ts'
 import { redrivesKept } from '../../../core/letter.ts'
 import { KnownError } from '../../../errors.ts'
 import type { LetterDetail, Letters } from '../../../letters/letters.ts'
+import { component } from '../../http/openapi/annotations.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { AuditView, viewAudit } from '../audit/audit-view.ts'
 import {
@@ -28,31 +29,37 @@ import {
 
 const Headers = Type.Array(HeaderView, { description: 'The headers of the message, in order.' })
 
-const EditView = Type.Object({
-  number: Type.Integer({ description: 'Number of the version, starting at 1.' }),
-  at: time('When the version was created.'),
-  actor: Type.String({ description: 'The person or program that created it.' }),
-  payload: PayloadView,
-  key: KeyView,
-  headers: Headers,
-})
+const EditView = component(
+  'LetterEdit',
+  Type.Object({
+    number: Type.Integer({ description: 'Number of the version, starting at 1.' }),
+    at: time('When the version was created.'),
+    actor: Type.String({ description: 'The person or program that created it.' }),
+    payload: PayloadView,
+    key: KeyView,
+    headers: Headers,
+  }),
+)
 
-export const LetterView = Type.Object({
-  ...letterFields,
-  archived_at: nullableTime('When it was archived; null if it is live.'),
-  payload: PayloadView,
-  headers: Headers,
-  failures: Type.Array(FailureView, {
-    description: `The last ${historyMax + 1} failures, newest first. The first is the current one.`,
+export const LetterView = component(
+  'Letter',
+  Type.Object({
+    ...letterFields,
+    archived_at: nullableTime('When it was archived; null if it is live.'),
+    payload: PayloadView,
+    headers: Headers,
+    failures: Type.Array(FailureView, {
+      description: `The last ${historyMax + 1} failures, newest first. The first is the current one.`,
+    }),
+    redrives: Type.Array(RedriveView, {
+      description: `The last ${redrivesKept} redrives, newest first. requeue_count counts all of them.`,
+    }),
+    edits: Type.Array(EditView, {
+      description: 'Edited versions that were sent, oldest first. The letter keeps its original payload.',
+    }),
+    audit: Type.Array(AuditView, { description: 'The audit rows of the letter, newest first.' }),
   }),
-  redrives: Type.Array(RedriveView, {
-    description: `The last ${redrivesKept} redrives, newest first. requeue_count counts all of them.`,
-  }),
-  edits: Type.Array(EditView, {
-    description: 'Edited versions that were sent, oldest first. The letter keeps its original payload.',
-  }),
-  audit: Type.Array(AuditView, { description: 'The audit rows of the letter, newest first.' }),
-})
+)
 
 /** The query of a single letter. */
 export const LetterQuery = Type.Object(

@@ -2,6 +2,7 @@
 import { type Static, Type } from 'typebox'
 import { selectionChanged } from '../../../letters/campaigns/preview.ts'
 import type { Letters } from '../../../letters/letters.ts'
+import { component } from '../../http/openapi/annotations.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { ExpectedCount, LetterId, nullable } from '../values/schemas.ts'
 
@@ -13,12 +14,15 @@ export const Ids = Type.Array(LetterId, {
   description: `The letters, at most ${idsMax}. Use a campaign for more.`,
 })
 
-export const DoneView = Type.Object({
-  id: Type.String({ description: 'The id from the request.' }),
-  is_done: Type.Boolean({ description: 'Whether the letter was changed.' }),
-  refusal: nullable(Type.String(), 'Why the letter was not changed, as a code.'),
-  message: nullable(Type.String(), 'Why the letter was not changed, for people.'),
-})
+export const DoneView = component(
+  'LetterResult',
+  Type.Object({
+    id: Type.String({ description: 'The id from the request.' }),
+    is_done: Type.Boolean({ description: 'Whether the letter was changed.' }),
+    refusal: nullable(Type.String(), 'Why the letter was not changed, as a code.'),
+    message: nullable(Type.String(), 'Why the letter was not changed, for people.'),
+  }),
+)
 
 /** `letterId` is null for an unknown id. */
 export type ResolvedId = Readonly<{ id: string; letterId: string | null }>

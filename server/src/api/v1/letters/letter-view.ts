@@ -6,6 +6,7 @@ import { toReasonSlug } from '../../../core/reason.ts'
 import { letterStatuses, toLetterStatus } from '../../../ops/letter-status.ts'
 import type { ListedState } from '../../../storage/contract/items.ts'
 import type { ListedLetter } from '../../../storage/contract/letters.ts'
+import { component } from '../../http/openapi/annotations.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import {
   type HeaderView,
@@ -20,15 +21,18 @@ import { formatTimeOrNull, nullable, nullableTime, time } from '../values/schema
 const text = (description: string) => Type.String({ description })
 const count = (description: string) => Type.Integer({ description })
 
-const OriginView = Type.Object({
-  kind: Type.Enum(['queue', 'webhook', 'kafka', 'http'], { description: 'Kind of source.' }),
-  name: text('The queue, the topic, or the channel and consumer.'),
-  partition: nullable(Type.Integer(), 'The partition at the source.'),
-  id: text('The id at the source: of the item or the job, or the offset.'),
-  consumer_group: nullable(Type.String(), 'The Kafka consumer group.'),
-  cluster: nullable(Type.String(), 'The Kafka cluster.'),
-  created_at: time('When the message was created at its source.'),
-})
+const OriginView = component(
+  'Origin',
+  Type.Object({
+    kind: Type.Enum(['queue', 'webhook', 'kafka', 'http'], { description: 'Kind of source.' }),
+    name: text('The queue, the topic, or the channel and consumer.'),
+    partition: nullable(Type.Integer(), 'The partition at the source.'),
+    id: text('The id at the source: of the item or the job, or the offset.'),
+    consumer_group: nullable(Type.String(), 'The Kafka consumer group.'),
+    cluster: nullable(Type.String(), 'The Kafka cluster.'),
+    created_at: time('When the message was created at its source.'),
+  }),
+)
 
 const failureFields = {
   error_code: text('A short code of the failure, which filters compare exactly.'),
@@ -42,8 +46,11 @@ const failureFields = {
   last_failed_at: time('When the last attempt failed.'),
   worker: text('The worker of the last attempt.'),
 }
-const ShortFailureView = Type.Object(failureFields)
-export const FailureView = Type.Object({ ...failureFields, stack: text('The stack trace.') })
+const ShortFailureView = component('ShortFailure', Type.Object(failureFields))
+export const FailureView = component(
+  'Failure',
+  Type.Object({ ...failureFields, stack: text('The stack trace.') }),
+)
 
 /** The fields that lists and single letters share. */
 export const letterFields = {
@@ -71,51 +78,60 @@ export const letterFields = {
   key: KeyView,
 }
 
-export const LetterSummary = Type.Object({
-  ...letterFields,
-  failure: nullable(ShortFailureView, 'The newest failure. Its message may be cut.'),
-  payload: PayloadView,
-})
+export const LetterSummary = component(
+  'LetterSummary',
+  Type.Object({
+    ...letterFields,
+    failure: nullable(ShortFailureView, 'The newest failure. Its message may be cut.'),
+    payload: PayloadView,
+  }),
+)
 export type LetterSummary = Static<typeof LetterSummary>
 
-export const RedriveView = Type.Object({
-  number: count('Ordinal of this redrive of the letter, starting at 1.'),
-  at: time('When it was redriven.'),
-  actor: text('The person or program that redrove it.'),
-  campaign: nullable(
-    Type.Object({
-      id: text('Id of the campaign.'),
-      name: text('Name of the campaign; empty if it no longer exists.'),
-      position: count('Position of the letter in the frozen set.'),
-    }),
-    'The campaign that redrove it.',
-  ),
-  target: Type.Object(
-    {
-      kind: Type.Enum(['queue', 'webhook', 'kafka', 'http'], { description: 'Kind of target.' }),
-      name: text('The queue or topic.'),
-      partition: nullable(Type.Integer(), 'The partition in the target.'),
-      id: text('The id in the target.'),
-    },
-    { description: 'Where the copy was sent.' },
-  ),
-  edit: nullable(Type.Integer(), 'Number of the edited version that was sent; null: the original.'),
-  outcome: nullable(
-    Type.Enum(['resolved', 'failed', 'unknown', 'cancelled']),
-    'Null while the redrive is in progress.',
-  ),
-  ended_at: nullableTime('When the outcome was known.'),
-})
+export const RedriveView = component(
+  'Redrive',
+  Type.Object({
+    number: count('Ordinal of this redrive of the letter, starting at 1.'),
+    at: time('When it was redriven.'),
+    actor: text('The person or program that redrove it.'),
+    campaign: nullable(
+      Type.Object({
+        id: text('Id of the campaign.'),
+        name: text('Name of the campaign; empty if it no longer exists.'),
+        position: count('Position of the letter in the frozen set.'),
+      }),
+      'The campaign that redrove it.',
+    ),
+    target: Type.Object(
+      {
+        kind: Type.Enum(['queue', 'webhook', 'kafka', 'http'], { description: 'Kind of target.' }),
+        name: text('The queue or topic.'),
+        partition: nullable(Type.Integer(), 'The partition in the target.'),
+        id: text('The id in the target.'),
+      },
+      { description: 'Where the copy was sent.' },
+    ),
+    edit: nullable(Type.Integer(), 'Number of the edited version that was sent; null: the original.'),
+    outcome: nullable(
+      Type.Enum(['resolved', 'failed', 'unknown', 'cancelled']),
+      'Null while the redrive is in progress.',
+    ),
+    ended_at: nullableTime('When the outcome was known.'),
+  }),
+)
 
-export const StatusCounts = Type.Object(
-  {
-    PENDING: Type.Integer(),
-    RETRYING: Type.Integer(),
-    RESOLVED: Type.Integer(),
-    DEAD: Type.Integer(),
-    DISCARDED: Type.Integer(),
-  },
-  { description: 'Number of letters by status.' },
+export const StatusCounts = component(
+  'StatusCounts',
+  Type.Object(
+    {
+      PENDING: Type.Integer(),
+      RETRYING: Type.Integer(),
+      RESOLVED: Type.Integer(),
+      DEAD: Type.Integer(),
+      DISCARDED: Type.Integer(),
+    },
+    { description: 'Number of letters by status.' },
+  ),
 )
 
 const messageLengthMax = 1_000

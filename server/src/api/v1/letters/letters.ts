@@ -22,6 +22,7 @@ export const letterRoutes = [
   route({
     method: 'GET',
     path: '/api/v1/letters',
+    operationId: 'listLetters',
     permission: 'letter.read',
     summary: 'Lists the dead letters that match all conditions.',
     tag: 'letters',
@@ -77,6 +78,8 @@ export const letterRoutes = [
   route({
     method: 'GET',
     path: '/api/v1/letters/{id}',
+    operationId: 'getLetter',
+    errors: ['LETTER_NOT_FOUND'],
     permission: 'letter.read',
     summary: 'Returns a dead letter, live or archived, with its failures, redrives, edits and audit rows.',
     tag: 'letters',

@@ -6,6 +6,7 @@ import { KnownError } from '../../../errors.ts'
 import type { LetterChanges } from '../../../letters/letters.ts'
 import type { RedriveRefusal, RedriveResult } from '../../../storage/contract/letters.ts'
 import type { ApiContext } from '../../context.ts'
+import { component } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
 import { readJsonText } from '../../http/wire/parse-json.ts'
 import { v1 } from '../dialect.ts'
@@ -30,19 +31,25 @@ const redriveFields = {
   reason: Type.Optional(RequiredReason),
 }
 
-const EditSpec = Type.Object(
-  {
-    payload: Type.Optional(payloadSpec('The new payload.')),
-    key: Type.Optional(nullable(keySpec('The new message key.'), 'The new message key; null: no key.')),
-    headers: Type.Optional(
-      Type.Array(HeaderSpec, { maxItems: 1_000, description: 'The new headers, which replace all headers.' }),
-    ),
-  },
-  {
-    additionalProperties: false,
-    minProperties: 1,
-    description: 'Sends an edited version. Omitted fields are as in the letter.',
-  },
+const EditSpec = component(
+  'LetterEditSpec',
+  Type.Object(
+    {
+      payload: Type.Optional(payloadSpec('The new payload.')),
+      key: Type.Optional(nullable(keySpec('The new message key.'), 'The new message key; null: no key.')),
+      headers: Type.Optional(
+        Type.Array(HeaderSpec, {
+          maxItems: 1_000,
+          description: 'The new headers, which replace all headers.',
+        }),
+      ),
+    },
+    {
+      additionalProperties: false,
+      minProperties: 1,
+      description: 'Sends an edited version. Omitted fields are as in the letter.',
+    },
+  ),
 )
 const EditNumber = Type.Integer({
   minimum: 1,
@@ -69,12 +76,14 @@ const resultFields = {
     'Where the letter was sent.',
   ),
 }
-const ResultView = Type.Object(resultFields)
+const ResultView = component('RedriveResult', Type.Object(resultFields))
 
 export const redriveRoutes = [
   route({
     method: 'POST',
     path: '/api/v1/letters/redrive',
+    operationId: 'redriveLetters',
+    errors: ['TARGET_INVALID', 'SELECTION_CHANGED'],
     permission: 'letter.redrive',
     summary:
       'Redrives letters to their origins, or to a target queue. Partial success: the answer has a result for each ' +
@@ -111,6 +120,8 @@ export const redriveRoutes = [
   route({
     method: 'POST',
     path: '/api/v1/letters/{id}/redrive',
+    operationId: 'redriveLetter',
+    errors: ['LETTER_NOT_FOUND', 'LETTER_NOT_RETRYABLE', 'TARGET_INVALID'],
     permission: 'letter.redrive',
     alsoNeeds: (request) =>
       typeof (request.body as { edit?: unknown } | undefined)?.edit === 'object' ? 'letter.edit' : undefined,

@@ -2,6 +2,7 @@
 import { type Static, Type } from 'typebox'
 import type { UndoDone, UndoLimits } from '../../../letters/letters.ts'
 import type { ApiContext } from '../../context.ts'
+import { component, exactlyOneOf } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { findCampaign } from '../campaigns/find-campaign.ts'
@@ -26,11 +27,17 @@ const selectionFields = {
   expected_count: ExpectedCount,
   reason: Type.Optional(RequiredReason),
 }
-const RestoreSpec = Type.Object(
-  { ...selectionFields, filter: Type.Optional(FilterSpec) },
-  { additionalProperties: false },
+const RestoreSpec = component(
+  'RestoreSpec',
+  exactlyOneOf(
+    ['ids', 'filter', 'campaign_id'],
+    Type.Object({ ...selectionFields, filter: Type.Optional(FilterSpec) }, { additionalProperties: false }),
+  ),
 )
-const CancelSpec = Type.Object(selectionFields, { additionalProperties: false })
+const CancelSpec = component(
+  'CancelRedrivesSpec',
+  exactlyOneOf(['ids', 'campaign_id'], Type.Object(selectionFields, { additionalProperties: false })),
+)
 
 const resultFields = {
   letters: Type.Array(DoneView, {
@@ -47,6 +54,8 @@ export const undoRoutes = [
     route({
       method: 'POST',
       path,
+      operationId: path.startsWith('/api/v1/archive') ? 'restoreArchivedLetters' : 'restoreLetters',
+      errors: ['CAMPAIGN_NOT_FOUND', 'SELECTION_CHANGED'],
       permission: 'letter.restore',
       summary:
         'Restores discarded and archived letters: as DEAD if they were DEAD or have no redrives left, else as ' +
@@ -92,6 +101,8 @@ export const undoRoutes = [
   route({
     method: 'POST',
     path: '/api/v1/letters/cancel-redrive',
+    operationId: 'cancelRedrives',
+    errors: ['CAMPAIGN_NOT_FOUND', 'SELECTION_CHANGED'],
     permission: 'letter.redrive',
     summary:
       'Cancels redrives whose items no worker has leased yet: removes the items and makes the letters PENDING or ' +

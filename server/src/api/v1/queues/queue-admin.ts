@@ -22,6 +22,8 @@ export const queueAdminRoutes = [
   route({
     method: 'POST',
     path: '/api/v1/queues',
+    operationId: 'createQueue',
+    errors: ['QUEUE_EXISTS', 'DEAD_QUEUE_INVALID', 'LEASE_TOO_LONG'],
     permission: 'queue.create',
     summary:
       'Creates a queue. Omitted fields have their default; by default an item has 10 attempts, with growing delays.',
@@ -67,6 +69,8 @@ export const queueAdminRoutes = [
   route({
     method: 'PATCH',
     path: '/api/v1/queues/{name}',
+    operationId: 'updateQueue',
+    errors: ['QUEUE_NOT_FOUND', 'DEAD_QUEUE_INVALID', 'LEASE_TOO_LONG', 'QUEUE_SHUTTING_DOWN'],
     permission: 'queue.update',
     summary: 'Changes the given fields of a policy. The change applies immediately, also to stored items.',
     tag: 'queues',
@@ -86,6 +90,8 @@ export const queueAdminRoutes = [
     route({
       method: 'POST',
       path: `/api/v1/queues/{name}/${action}`,
+      operationId: `${action}Queue`,
+      errors: ['QUEUE_NOT_FOUND', 'QUEUE_SHUTTING_DOWN'],
       permission: 'queue.update',
       summary:
         action === 'pause'
@@ -114,6 +120,8 @@ export const queueAdminRoutes = [
   route({
     method: 'DELETE',
     path: '/api/v1/queues/{name}',
+    operationId: 'deleteQueue',
+    errors: ['QUEUE_NOT_FOUND', 'QUEUE_IN_USE', 'QUEUE_HOLDS_LETTERS'],
     permission: 'queue.delete',
     summary:
       'Deletes a queue and all its items permanently. A queue with open dead letters is deleted only with force.',

@@ -8,6 +8,7 @@ import { partitionsMax } from '../../../core/queue.ts'
 import { KnownError } from '../../../errors.ts'
 import type { NewItem } from '../../../storage/contract/items.ts'
 import { queueNotFound } from '../../../storage/shared/queue-checks.ts'
+import { component, describedWith } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { readJsonText } from '../../http/wire/parse-json.ts'
@@ -27,43 +28,57 @@ import { QueueParams, time } from '../values/schemas.ts'
 const itemsMax = 1_000
 const windowDefault = '24h'
 
-const ItemSpec = Type.Object(
-  {
-    payload: Type.Optional(payloadSpec('The payload. Default: empty.')),
-    kind: Type.Optional(Type.String({ maxLength: 1_000, description: 'Type of the item, for workers.' })),
-    encoding: Type.Optional(
-      Type.String({ maxLength: 1_000, description: 'Encoding of the payload, for workers.' }),
-    ),
-    reference: Type.Optional(Type.String({ maxLength: 2_000, description: 'A text of your choice.' })),
-    key: Type.Optional(keySpec('The message key. Default: no key.')),
-    headers: Type.Optional(
-      Type.Array(HeaderSpec, { maxItems: 100, description: 'The headers of the message, in order.' }),
-    ),
-    priority: Type.Optional(
-      Type.Integer({
-        minimum: -1_000_000,
-        maximum: 1_000_000,
-        description: 'Items with a higher priority are leased first. Default 0.',
-      }),
-    ),
-    attempts_max: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: 65_536,
-        description: 'Replaces attempts_max of the queue for this item. Default 0: the value of the queue.',
-      }),
-    ),
-    available_at: Type.Optional(
-      Type.String({ maxLength: 64, description: 'The item is not leased before this RFC 3339 time.' }),
-    ),
-  },
-  { additionalProperties: false },
+const ItemSpec = component(
+  'ItemSpec',
+  Type.Object(
+    {
+      payload: Type.Optional(payloadSpec('The payload. Default: empty.')),
+      kind: Type.Optional(Type.String({ maxLength: 1_000, description: 'Type of the item, for workers.' })),
+      encoding: Type.Optional(
+        Type.String({ maxLength: 1_000, description: 'Encoding of the payload, for workers.' }),
+      ),
+      reference: Type.Optional(Type.String({ maxLength: 2_000, description: 'A text of your choice.' })),
+      key: Type.Optional(keySpec('The message key. Default: no key.')),
+      headers: Type.Optional(
+        Type.Array(HeaderSpec, { maxItems: 100, description: 'The headers of the message, in order.' }),
+      ),
+      priority: Type.Optional(
+        Type.Integer({
+          minimum: -1_000_000,
+          maximum: 1_000_000,
+          description: 'Items with a higher priority are leased first. Default 0.',
+        }),
+      ),
+      attempts_max: Type.Optional(
+        Type.Integer({
+          minimum: 0,
+          maximum: 65_536,
+          description: 'Replaces attempts_max of the queue for this item. Default 0: the value of the queue.',
+        }),
+      ),
+      available_at: Type.Optional(
+        describedWith(
+          { format: 'date-time' },
+          Type.String({ maxLength: 64, description: 'The item is not leased before this RFC 3339 time.' }),
+        ),
+      ),
+    },
+    { additionalProperties: false },
+  ),
 )
 
 export const queueItemRoutes = [
   route({
     method: 'POST',
     path: '/api/v1/queues/{name}/items',
+    operationId: 'produceItems',
+    errors: [
+      'QUEUE_NOT_FOUND',
+      'IDEMPOTENCY_KEY_REUSED',
+      'CALL_TIMEOUT',
+      'QUEUE_OVERLOADED',
+      'QUEUE_SHUTTING_DOWN',
+    ],
     permission: 'queue.produce',
     summary: 'Produces items. With an idempotency key a repeated request is executed once.',
     tag: 'queues',
@@ -121,6 +136,17 @@ export const queueItemRoutes = [
   route({
     method: 'POST',
     path: '/api/v1/queues/{name}/leases/extend',
+    operationId: 'extendLeases',
+    errors: [
+      'QUEUE_NOT_FOUND',
+      'PARTITION_NOT_FOUND',
+      'ITEM_ID_INVALID',
+      'ITEM_NOT_FOUND',
+      'ITEM_NOT_LEASED',
+      'CALL_TIMEOUT',
+      'QUEUE_OVERLOADED',
+      'QUEUE_SHUTTING_DOWN',
+    ],
     permission: 'queue.lease',
     summary: 'Extends leases, all or none. A worker calls it repeatedly during long work.',
     tag: 'queues',
@@ -159,6 +185,8 @@ export const queueItemRoutes = [
   route({
     method: 'POST',
     path: '/api/v1/queues/{name}/leases/cancel',
+    operationId: 'cancelLease',
+    errors: ['QUEUE_NOT_FOUND'],
     permission: 'queue.lease',
     summary:
       'Cancels the waiting lease call of a client. The call is answered now, possibly with items that it just got.',

@@ -3,6 +3,7 @@ import { type Static, Type } from 'typebox'
 import type { PolicyChanges } from '../../../core/queue.ts'
 import type { RetryPolicy } from '../../../core/retry.ts'
 import { KnownError } from '../../../errors.ts'
+import { component } from '../../http/openapi/annotations.ts'
 import { duration, parseDurationField } from '../values/duration.ts'
 
 /** Descriptions that requests and answers share. */
@@ -27,66 +28,75 @@ export const policyTexts = {
 } as const
 
 const retrySpec = (description: string) =>
-  Type.Object(
-    {
-      kind: Type.Enum(['fixed', 'list', 'exponential'], { description: 'How the delays grow.' }),
-      delays: Type.Array(duration('A delay.'), {
-        minItems: 1,
-        maxItems: 100,
-        description: policyTexts.delays,
-      }),
-      jitter: Type.Optional(
-        Type.Number({ minimum: 0, maximum: 1, description: `${policyTexts.jitter} Default 0.` }),
-      ),
-    },
-    { additionalProperties: false, description },
+  component(
+    'RetrySpec',
+    Type.Object(
+      {
+        kind: Type.Enum(['fixed', 'list', 'exponential'], { description: 'How the delays grow.' }),
+        delays: Type.Array(duration('A delay.'), {
+          minItems: 1,
+          maxItems: 100,
+          description: policyTexts.delays,
+        }),
+        jitter: Type.Optional(
+          Type.Number({ minimum: 0, maximum: 1, description: `${policyTexts.jitter} Default 0.` }),
+        ),
+      },
+      { additionalProperties: false, description },
+    ),
   )
 type RetrySpec = Static<ReturnType<typeof retrySpec>>
 
-const RedriveSpec = Type.Object(
-  {
-    mode: Type.Optional(
-      Type.Enum(['manual', 'auto'], { description: 'auto: letters are redriven automatically.' }),
-    ),
-    redrives_max: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: 1_000, description: policyTexts.redrives_max }),
-    ),
-    backoff: Type.Optional(retrySpec(policyTexts.backoff)),
-  },
-  {
-    additionalProperties: false,
-    description: `${policyTexts.redrive} Omitted fields have their default; an update leaves them unchanged.`,
-  },
+const RedriveSpec = component(
+  'RedrivePolicySpec',
+  Type.Object(
+    {
+      mode: Type.Optional(
+        Type.Enum(['manual', 'auto'], { description: 'auto: letters are redriven automatically.' }),
+      ),
+      redrives_max: Type.Optional(
+        Type.Integer({ minimum: 0, maximum: 1_000, description: policyTexts.redrives_max }),
+      ),
+      backoff: Type.Optional(retrySpec(policyTexts.backoff)),
+    },
+    {
+      additionalProperties: false,
+      description: `${policyTexts.redrive} Omitted fields have their default; an update leaves them unchanged.`,
+    },
+  ),
 )
 
 /** All fields are optional. */
-export const PolicySpec = Type.Object(
-  {
-    lease_timeout: Type.Optional(duration(policyTexts.lease_timeout)),
-    expire_timeout: Type.Optional(duration(policyTexts.expire_timeout)),
-    attempts_max: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: 65_536, description: policyTexts.attempts_max }),
-    ),
-    dead_queue: Type.Optional(
-      Type.Union([Type.String({ minLength: 1, maxLength: 500 }), Type.Null()], {
-        description: policyTexts.dead_queue,
-      }),
-    ),
-    on_dead: Type.Optional(Type.Enum(['delete', 'keep'], { description: policyTexts.on_dead })),
-    retry: Type.Optional(retrySpec(policyTexts.retry)),
-    done_retention: Type.Optional(duration(policyTexts.done_retention)),
-    letter_class: Type.Optional(
-      Type.String({
-        minLength: 1,
-        maxLength: 100,
-        pattern: '^[A-Za-z0-9_.-]+$',
-        description: policyTexts.letter_class,
-      }),
-    ),
-    redrive: Type.Optional(RedriveSpec),
-    reference: Type.Optional(Type.String({ maxLength: 2_000, description: policyTexts.reference })),
-  },
-  { additionalProperties: false, description: 'The rules of the queue.' },
+export const PolicySpec = component(
+  'QueuePolicySpec',
+  Type.Object(
+    {
+      lease_timeout: Type.Optional(duration(policyTexts.lease_timeout)),
+      expire_timeout: Type.Optional(duration(policyTexts.expire_timeout)),
+      attempts_max: Type.Optional(
+        Type.Integer({ minimum: 0, maximum: 65_536, description: policyTexts.attempts_max }),
+      ),
+      dead_queue: Type.Optional(
+        Type.Union([Type.String({ minLength: 1, maxLength: 500 }), Type.Null()], {
+          description: policyTexts.dead_queue,
+        }),
+      ),
+      on_dead: Type.Optional(Type.Enum(['delete', 'keep'], { description: policyTexts.on_dead })),
+      retry: Type.Optional(retrySpec(policyTexts.retry)),
+      done_retention: Type.Optional(duration(policyTexts.done_retention)),
+      letter_class: Type.Optional(
+        Type.String({
+          minLength: 1,
+          maxLength: 100,
+          pattern: '^[A-Za-z0-9_.-]+$',
+          description: policyTexts.letter_class,
+        }),
+      ),
+      redrive: Type.Optional(RedriveSpec),
+      reference: Type.Optional(Type.String({ maxLength: 2_000, description: policyTexts.reference })),
+    },
+    { additionalProperties: false, description: 'The rules of the queue.' },
+  ),
 )
 
 export function readPolicy(spec: Static<typeof PolicySpec>): PolicyChanges {

@@ -4,45 +4,52 @@ import { formatDuration } from '../../../core/duration.ts'
 import type { Queue } from '../../../core/queue.ts'
 import type { RetryPolicy } from '../../../core/retry.ts'
 import type { Counts } from '../../../storage/contract/counts.ts'
+import { component } from '../../http/openapi/annotations.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { durationView } from '../values/duration.ts'
 import { nullable, time } from '../values/schemas.ts'
 import { policyTexts } from './queue-spec.ts'
 
 const retryView = (description: string) =>
-  Type.Object(
-    {
-      kind: Type.Enum(['fixed', 'list', 'exponential'], { description: 'How the delays grow.' }),
-      delays: Type.Array(durationView('A delay.'), { description: policyTexts.delays }),
-      jitter: Type.Number({ description: policyTexts.jitter }),
-    },
-    { description },
+  component(
+    'RetryPolicy',
+    Type.Object(
+      {
+        kind: Type.Enum(['fixed', 'list', 'exponential'], { description: 'How the delays grow.' }),
+        delays: Type.Array(durationView('A delay.'), { description: policyTexts.delays }),
+        jitter: Type.Number({ description: policyTexts.jitter }),
+      },
+      { description },
+    ),
   )
 type RetryView = Static<ReturnType<typeof retryView>>
 
 const count = (description: string) => Type.Integer({ description })
 
-const CountsView = Type.Object(
-  {
-    waiting: count('Items that are available now.'),
-    scheduled: count('Items that become available later.'),
-    leased: count('Items that a worker has leased.'),
-    done: count('Completed items that are kept.'),
-    dead: count('Dead items and letters without redrives left.'),
-    discarded: count('Discarded letters that are kept.'),
-    accepted: count('All items that ever entered the queue; the sum of all other counts.'),
-    completed: count('Items that were completed and removed.'),
-    dead_lettered: count('Items that died and moved to the dead queue, or returned to their letter.'),
-    dropped: count('Items that died without a dead queue and were deleted.'),
-    deleted: count('Items that a request deleted.'),
-    forgotten: count('Completed items whose retention ended.'),
-    archived: count('Letters in the archive now.'),
-    purged: count('Letters that were removed from the archive.'),
-  },
-  {
-    description:
-      'Exact counts. waiting to discarded, and archived, count what exists now; the other counts only grow.',
-  },
+const CountsView = component(
+  'QueueCounts',
+  Type.Object(
+    {
+      waiting: count('Items that are available now.'),
+      scheduled: count('Items that become available later.'),
+      leased: count('Items that a worker has leased.'),
+      done: count('Completed items that are kept.'),
+      dead: count('Dead items and letters without redrives left.'),
+      discarded: count('Discarded letters that are kept.'),
+      accepted: count('All items that ever entered the queue; the sum of all other counts.'),
+      completed: count('Items that were completed and removed.'),
+      dead_lettered: count('Items that died and moved to the dead queue, or returned to their letter.'),
+      dropped: count('Items that died without a dead queue and were deleted.'),
+      deleted: count('Items that a request deleted.'),
+      forgotten: count('Completed items whose retention ended.'),
+      archived: count('Letters in the archive now.'),
+      purged: count('Letters that were removed from the archive.'),
+    },
+    {
+      description:
+        'Exact counts. waiting to discarded, and archived, count what exists now; the other counts only grow.',
+    },
+  ),
 )
 
 const queueFields = {
@@ -77,7 +84,7 @@ const queueFields = {
   counts: CountsView,
 }
 
-export const QueueView = Type.Object(queueFields)
+export const QueueView = component('Queue', Type.Object(queueFields))
 export type QueueView = Static<typeof QueueView>
 
 export const NewQueueView = Type.Object({

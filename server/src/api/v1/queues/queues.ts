@@ -12,6 +12,7 @@ export const queueRoutes = [
   route({
     method: 'GET',
     path: '/api/v1/queues',
+    operationId: 'listQueues',
     permission: 'queue.list',
     summary: 'Lists queues with their policy and exact counts, in byte order of their names.',
     tag: 'queues',
@@ -57,6 +58,8 @@ export const queueRoutes = [
   route({
     method: 'GET',
     path: '/api/v1/queues/{name}',
+    operationId: 'getQueue',
+    errors: ['QUEUE_NOT_FOUND'],
     permission: 'queue.stats',
     summary: 'Returns a queue with its policy and exact counts.',
     tag: 'queues',

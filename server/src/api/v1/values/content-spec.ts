@@ -5,6 +5,7 @@
 import { Buffer } from 'node:buffer'
 import { type Static, Type } from 'typebox'
 import type { Header } from '../../../core/item.ts'
+import { component, describedWith, exactlyOneOf } from '../../http/openapi/annotations.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { repairedWhenRead, storedAsBytes } from '../../http/validation/unstorable-text.ts'
 import { decodeBase64 } from '../../http/wire/base64.ts'
@@ -15,46 +16,67 @@ const headerLengthMax = 100_000
 const asText = (lengths: Readonly<{ maxLength?: number }> = {}) =>
   Type.Optional(Type.String({ ...storedAsBytes, ...lengths, description: 'The bytes as UTF-8 text.' }))
 const asBase64 = (lengths: Readonly<{ maxLength?: number }> = {}) =>
-  Type.Optional(Type.String({ ...lengths, description: 'The bytes in base64.' }))
+  Type.Optional(
+    describedWith(
+      { contentEncoding: 'base64' },
+      Type.String({ ...lengths, description: 'The bytes in base64.' }),
+    ),
+  )
 /** Base64 needs 4 characters for 3 bytes. */
 const toBase64Length = (bytes: number) => Math.ceil(bytes / 3) * 4
 
 export function payloadSpec(description: string) {
-  return Type.Object(
-    {
-      text: asText(),
-      json: Type.Optional(
-        Type.Unknown({
-          ...repairedWhenRead,
-          description: 'Any JSON value. The payload is its text, exactly as it is written in the request.',
-        }),
+  return component(
+    'PayloadSpec',
+    exactlyOneOf(
+      ['text', 'json', 'base64'],
+      Type.Object(
+        {
+          text: asText(),
+          json: Type.Optional(
+            Type.Unknown({
+              ...repairedWhenRead,
+              description:
+                'Any JSON value. The payload is its text, exactly as it is written in the request.',
+            }),
+          ),
+          base64: asBase64(),
+        },
+        { additionalProperties: false, description: `${description} Exactly one of text, json and base64.` },
       ),
-      base64: asBase64(),
-    },
-    { additionalProperties: false, description: `${description} Exactly one of text, json and base64.` },
+    ),
   )
 }
 
 export function keySpec(description: string) {
-  return Type.Object(
-    {
-      text: asText({ maxLength: keyLengthMax }),
-      base64: asBase64({ maxLength: toBase64Length(keyLengthMax) }),
-    },
-    { additionalProperties: false, description: `${description} Exactly one of text and base64.` },
+  return component(
+    'MessageKeySpec',
+    exactlyOneOf(
+      ['text', 'base64'],
+      Type.Object(
+        {
+          text: asText({ maxLength: keyLengthMax }),
+          base64: asBase64({ maxLength: toBase64Length(keyLengthMax) }),
+        },
+        { additionalProperties: false, description: `${description} Exactly one of text and base64.` },
+      ),
+    ),
   )
 }
 
-export const HeaderSpec = Type.Object(
-  {
-    name: Type.String({ minLength: 1, maxLength: 1_000, description: 'Name of the header.' }),
-    text: asText({ maxLength: headerLengthMax }),
-    base64: asBase64({ maxLength: toBase64Length(headerLengthMax) }),
-  },
-  {
-    additionalProperties: false,
-    description: 'One of text and base64, or neither for a header without a value.',
-  },
+export const HeaderSpec = component(
+  'MessageHeaderSpec',
+  Type.Object(
+    {
+      name: Type.String({ minLength: 1, maxLength: 1_000, description: 'Name of the header.' }),
+      text: asText({ maxLength: headerLengthMax }),
+      base64: asBase64({ maxLength: toBase64Length(headerLengthMax) }),
+    },
+    {
+      additionalProperties: false,
+      description: 'One of text and base64, or neither for a header without a value.',
+    },
+  ),
 )
 
 type ContentSpec = Readonly<{ text?: string; json?: unknown; base64?: string }>

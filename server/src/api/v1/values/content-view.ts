@@ -7,6 +7,7 @@ import { type Static, Type } from 'typebox'
 import type { Header } from '../../../core/item.ts'
 import { hasTooManyValues } from '../../../core/json-values.ts'
 import { headBytes } from '../../../storage/contract/letters.ts'
+import { component, describedWith } from '../../http/openapi/annotations.ts'
 import { isNestedTooDeep } from './nesting.ts'
 import { nullable } from './schemas.ts'
 
@@ -14,34 +15,45 @@ export const payloadForms = ['text', 'json', 'base64', 'none'] as const
 export type PayloadForm = (typeof payloadForms)[number]
 
 const text = Type.Optional(Type.String({ description: 'The bytes as text, if they are UTF-8.' }))
-const base64 = Type.Optional(Type.String({ description: 'The bytes in base64, if they are not UTF-8.' }))
+const base64 = Type.Optional(
+  describedWith(
+    { contentEncoding: 'base64' },
+    Type.String({ description: 'The bytes in base64, if they are not UTF-8.' }),
+  ),
+)
 
 /** A payload has exactly one of text, json and base64, or none of them if the request asked for none. */
-export const PayloadView = Type.Object(
-  {
-    bytes: Type.Integer({ description: 'Length of the complete payload in bytes.' }),
-    is_truncated: Type.Boolean({ description: 'Whether less than the complete payload is shown.' }),
-    text,
-    json: Type.Optional(
-      Type.Unknown({
-        description:
-          'The payload as JSON, if the request asked for it. It rounds numbers above 2^53 and keeps only the last of ' +
-          'repeated names; text and base64 are exact.',
-      }),
-    ),
-    base64,
-  },
-  { description: 'The payload, with one of text, json and base64.' },
+export const PayloadView = component(
+  'Payload',
+  Type.Object(
+    {
+      bytes: Type.Integer({ description: 'Length of the complete payload in bytes.' }),
+      is_truncated: Type.Boolean({ description: 'Whether less than the complete payload is shown.' }),
+      text,
+      json: Type.Optional(
+        Type.Unknown({
+          description:
+            'The payload as JSON, if the request asked for it. It rounds numbers above 2^53 and keeps only the last of ' +
+            'repeated names; text and base64 are exact.',
+        }),
+      ),
+      base64,
+    },
+    { description: 'The payload, with one of text, json and base64.' },
+  ),
 )
 export type PayloadView = Static<typeof PayloadView>
 
-const keyFields = Type.Object({ text, base64 })
+const keyFields = component('MessageKey', Type.Object({ text, base64 }))
 export const KeyView = nullable(keyFields, 'The message key, with one of text and base64; null: no key.')
 export type KeyView = Static<typeof KeyView>
 
-export const HeaderView = Type.Object(
-  { name: Type.String({ description: 'Name of the header.' }), text, base64 },
-  { description: 'A header, with one of text and base64, or neither if it has no value.' },
+export const HeaderView = component(
+  'MessageHeader',
+  Type.Object(
+    { name: Type.String({ description: 'Name of the header.' }), text, base64 },
+    { description: 'A header, with one of text and base64, or neither if it has no value.' },
+  ),
 )
 export type HeaderView = Static<typeof HeaderView>
 
