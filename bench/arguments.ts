@@ -11,6 +11,8 @@ export type BenchOptions = Readonly<{
   stores: readonly StoreKind[]
   /** The URL of another server to compare with. */
   peer?: string | undefined
+  /** Part of the names to run. Undefined: all. */
+  only?: string | undefined
   log(line: string): void
 }>
 
@@ -23,6 +25,7 @@ const optionTexts = {
   ],
   store: ['--store <kind>', 'only this store: postgres or sqlite'],
   peer: ['--peer <url>', 'also measure this running server, which implements the Queue API'],
+  only: ['--only <text>', 'only the parts of the benchmark whose name contains this text'],
 } as const
 type OptionName = keyof typeof optionTexts
 export type BenchFacts = Readonly<{ description: string; accepts: readonly OptionName[] }>
@@ -51,6 +54,7 @@ export function parseArguments(args: readonly string[], benches: Benches): Parse
         letters: { type: 'string' },
         store: { type: 'string' },
         peer: { type: 'string' },
+        only: { type: 'string' },
       },
     })
     if (values.help) return { kind: 'help', text }
@@ -67,6 +71,7 @@ export function parseArguments(args: readonly string[], benches: Benches): Parse
         letters: parseCount('letters', values.letters, countMax),
         stores: parseStores(values.store),
         peer: parsePeer(values.peer),
+        only: values.only,
       },
     }
   } catch (error) {

@@ -43,7 +43,7 @@ const benches: Readonly<Record<string, Bench>> = {
   },
   attack: {
     description: 'requests that try to end or stop the server: survival, memory, unanswered health checks',
-    accepts: ['store'],
+    accepts: ['store', 'only'],
     load: async () => (await import('./attack.ts')).benchAttack,
   },
   letters: {

@@ -5,6 +5,7 @@ import type { Health } from '../ops/health.ts'
 import type { Logger } from '../ops/log.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
+import type { BodyThread } from './body-thread/body-thread.ts'
 import type { DlqLimits } from './dlq/limits.ts'
 import type { HttpLimits } from './http/http-limits.ts'
 import type { LeaseCalls } from './lease-calls.ts'
@@ -19,6 +20,7 @@ export type ApiContext = Readonly<{
   queueLimits: QueueApiLimits
   dlqLimits: DlqLimits
   leaseCalls: LeaseCalls
+  bodyThread: BodyThread
   storeKind: 'sqlite' | 'memory' | 'postgres'
   /** Throws STORE_UNAVAILABLE while the store cannot be reached. */
   storage: () => StoreReads

@@ -1,6 +1,7 @@
 import staticFiles from '@fastify/static'
 import type { FastifyInstance } from 'fastify'
 import type { Metrics } from '../ops/metrics.ts'
+import { type BodyThread, createBodyThread } from './body-thread/body-thread.ts'
 import type { ApiContext } from './context.ts'
 import { type DlqLimits, defaultDlqLimits } from './dlq/limits.ts'
 import type { Dialect } from './http/dialect.ts'
@@ -17,7 +18,11 @@ import * as table from './routes.ts'
 
 /** The parts of the context that the caller supplies; `createApi` creates the rest. */
 export type ApiParts = Readonly<
-  Omit<ApiContext, 'openapi' | 'stopping' | 'metrics' | 'queueLimits' | 'dlqLimits' | 'leaseCalls'> & {
+  Omit<
+    ApiContext,
+    'openapi' | 'stopping' | 'metrics' | 'queueLimits' | 'dlqLimits' | 'leaseCalls' | 'bodyThread'
+  > & {
+    bodyThread?: BodyThread
     queueLimits?: QueueApiLimits
     dlqLimits?: DlqLimits
     createMetrics: (connections: () => number) => Metrics
@@ -35,6 +40,7 @@ export async function createApi(
   const { createMetrics, isLocalOnly, authorize = allowAll, ...rest } = parts
   const { routes = table.routes, dialects = table.dialects, ...others } = rest
   const { queueLimits = defaultLimits, dlqLimits = defaultDlqLimits, ...context } = others
+  const { bodyThread = createBodyThread() } = context
   const metrics: Metrics = createMetrics(() => drain.connections())
   const { app, drain } = createHttpServer({
     limits: parts.limits,
@@ -45,6 +51,7 @@ export async function createApi(
   })
   // Only for `reply.sendFile`: the paths that serve files are rows of the route table.
   app.register(staticFiles, { root: swaggerUiFolder, serve: false })
+  app.addHook('onClose', () => bodyThread.close())
   registerRoutes(
     app,
     routes,
@@ -53,6 +60,7 @@ export async function createApi(
       queueLimits,
       dlqLimits,
       leaseCalls: createLeaseCalls(),
+      bodyThread,
       metrics,
       openapi: createOpenapiText(routes, parts.version),
       stopping: drain.signal,

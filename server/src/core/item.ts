@@ -88,6 +88,18 @@ export interface ItemBytes {
 
 /** An item keeps at most this number of earlier failures. */
 export const historyMax = 100
+/** The largest payload that the API accepts for one item. */
+export const payloadBytesMax = 16 * 2 ** 20
+/** The largest key and headers that the API accepts for one item, together. */
+export const metadataBytesMax = 2 ** 20
+
+/** The bytes of a key and of the names and values of headers. */
+export function measureMetadata(key: Uint8Array | null, headers: readonly Header[]): number {
+  return headers.reduce(
+    (sum, [name, value]) => sum + name.length + (value?.byteLength ?? 0),
+    key?.byteLength ?? 0,
+  )
+}
 
 export type LetterFacts = Readonly<{
   /** The number of redrives that were started, by a person or by the policy, with any outcome. */

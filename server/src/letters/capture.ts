@@ -15,6 +15,7 @@ import { isCallersFault, KnownError } from '../errors.ts'
 import type { ImportResult, ItemToImport } from '../storage/contract/items.ts'
 import type { Command, StoreReads } from '../storage/contract/storage.ts'
 import { BatchLane, handleOneByOne } from '../storage/shared/batch-lane.ts'
+import { stepBytesMax, takeStep } from '../storage/shared/byte-budget.ts'
 import { checkCommand } from '../storage/shared/check-command.ts'
 import { queueNotFound } from '../storage/shared/queue-checks.ts'
 import { createAuditCommand } from './audit.ts'
@@ -57,7 +58,11 @@ export class Capture {
     checkCommand({ op: 'import', queue, partition: 0, items, now: this.#clock.now() })
     const captured: Captured[] = []
     while (captured.length < items.length) {
-      const step = items.slice(captured.length, captured.length + stepLettersMax)
+      const { step } = takeStep(
+        items.slice(captured.length, captured.length + stepLettersMax),
+        ({ payload }) => payload.byteLength,
+        stepLettersMax,
+      )
       const isFirst = captured.length === 0
       const audit =
         trace === undefined || !isFirst
@@ -99,7 +104,7 @@ export class Capture {
   ): Promise<readonly Captured[]> {
     const { lane } = await this.#getLane(queue)
     return new Promise((resolve, reject) => {
-      lane.add({ weight: items.length, items, audit, resolve, reject })
+      lane.add({ weight: weigh(items), items, audit, resolve, reject })
     })
   }
 
@@ -142,6 +147,12 @@ export class Capture {
       for (const { reject } of batch) reject(error)
     }
   }
+}
+
+/** Steps share a transaction up to `stepLettersMax` letters, or `stepBytesMax` bytes of payloads. */
+function weigh(items: readonly ItemToImport[]): number {
+  const bytes = items.reduce((sum, { payload }) => sum + payload.byteLength, 0)
+  return Math.min(stepLettersMax, Math.max(items.length, Math.ceil((bytes / stepBytesMax) * stepLettersMax)))
 }
 
 /** A source id that several steps named is new for the first of them only. */

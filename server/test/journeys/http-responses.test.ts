@@ -184,6 +184,7 @@ describe('a request that cannot be served', () => {
         contentType: 'text/plain',
         body: `${error.code} ${method} ${path}`,
       }),
+      checkMediaType: () => undefined,
       parseBody: (bytes) => bytes.toString('latin1'),
     }
     const own = createRoute({

@@ -12,14 +12,20 @@ import { v1 } from '../v1/dialect.ts'
 export const prefix = '/api/v1/dlq'
 const managementPaths: readonly string[] = ['', '/requeue', '/purge', '/stats'].map((path) => prefix + path)
 
+/** Bodies are read as in `/api/v1`. */
+const bodyParser = {
+  checkMediaType: v1.checkMediaType,
+  parseBody: v1.parseBody,
+  readErrorCode: v1.readErrorCode,
+}
+
 const json = { contentType: 'application/json; charset=utf-8' } as const
 
 /** The management API: `{ok, data, error}`. */
 export const dlqManagement: Dialect = {
   name: 'dlq',
   ownsPath: (path) => managementPaths.includes(path),
-  parseBody: v1.parseBody,
-  readErrorCode: v1.readErrorCode,
+  ...bodyParser,
   errorContentType: 'application/json',
   errorSchema: Type.Object({
     ok: Type.Literal(false),
@@ -89,8 +95,7 @@ const messageCodes = [
 export const dlqMessages: Dialect = {
   name: 'dlq-messages',
   ownsPath: (path) => path.startsWith(`${prefix}/`),
-  parseBody: v1.parseBody,
-  readErrorCode: v1.readErrorCode,
+  ...bodyParser,
   errorContentType: 'application/json',
   errorSchema: Type.Object({
     error: Type.Object({

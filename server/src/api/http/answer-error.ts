@@ -8,6 +8,7 @@ import type { Dialect, FailedRequest } from './dialect.ts'
 import { discardBody } from './discard-body.ts'
 import type { HttpLimits } from './http-limits.ts'
 import { createXid } from './request-id.ts'
+import { limitBodyBytes } from './route.ts'
 import { sendAs } from './send-as.ts'
 
 /** The `Retry-After` header in seconds, for errors after which the same request can soon succeed. */
@@ -100,7 +101,7 @@ function describeRequest(request: FastifyRequest, limits: HttpLimits): FailedReq
     method: request.method,
     path: end === -1 ? url : url.slice(0, end),
     accept: request.headers.accept,
-    bodyBytesMax: Math.min(request.route?.bodyBytesMax ?? limits.bodyBytesMax, limits.bodyBytesMax),
+    bodyBytesMax: limitBodyBytes(request.route ?? {}, limits.bodyBytesMax),
   }
 }
 

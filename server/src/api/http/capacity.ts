@@ -11,7 +11,7 @@ export type AnswerKind = 'large' | 'export' | 'events'
 /** The number of answers in progress at the same time. */
 export const answersMax: Readonly<Record<AnswerKind, number>> = { large: 4, export: 4, events: 500 }
 /** Bytes of large bodies in progress at the same time. */
-export const bodyBytesInProgressMax = 96 * 2 ** 20
+export const bodyBytesInProgressMax = 64_000_000
 /** Smaller bodies are not counted. */
 export const largeBodyBytes = 2 ** 20
 

@@ -38,8 +38,10 @@ export interface Dialect {
   renderError(error: KnownError, request: FailedRequest): RenderedError
   /** Called before the body is read. Throws a KnownError if the request cannot be read or answered. */
   prepare?(request: FastifyRequest): void
+  /** Called before the body is parsed. Throws a KnownError if its Content-Type is not supported. */
+  checkMediaType?(request: FastifyRequest): void
   /** Parses the body into the value that its schema describes. Throws a KnownError if it is unreadable. */
-  parseBody(bytes: Buffer, request: FastifyRequest): unknown
+  parseBody(bytes: Buffer): unknown
   /** The dialect validates bodies itself; the schemas of its routes are documentation only. */
   readonly hasOwnBodyChecks?: boolean
   /** Reads the code for programs from a rendered error, for OpenAPI. */

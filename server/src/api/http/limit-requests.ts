@@ -8,28 +8,31 @@ import {
   overloaded,
   type Release,
 } from './capacity.ts'
+import { collectBody } from './collect-body.ts'
 
 /**
  * Takes capacity for a large body until its answer is sent. The length of a chunked body is not known, so its
- * bytes are counted as they arrive.
+ * bytes are counted as they arrive. `done` gets the stream to read instead of `payload`.
  */
 export function limitBody(
   request: FastifyRequest,
   reply: FastifyReply,
-  payload: unknown,
-  capacity: Capacity,
-  done: (error: Error | null) => void,
+  payload: Readable,
+  { capacity, bytesMax }: Readonly<{ capacity: Capacity; bytesMax: number }>,
+  done: (error: Error | null, payload?: Readable) => void,
 ): void {
   const { headers } = request.raw
   const length = Number(headers['content-length'] ?? 0)
-  if (length >= largeBodyBytes) {
+  // Fastify refuses a body that is larger than the limit.
+  if (length >= largeBodyBytes && length <= bytesMax) {
     const release = capacity.tryTake(length)
     if (release !== undefined) reply.raw.once('close', release)
-    done(release === undefined ? overloaded('large bodies') : null)
+    if (release === undefined) done(overloaded('large bodies'))
+    else done(null, collectBody(request.raw, payload, length))
     return
   }
-  if (headers['transfer-encoding'] !== undefined) limitChunks(reply, payload as Readable, capacity)
-  done(null)
+  if (headers['transfer-encoding'] !== undefined) limitChunks(reply, payload, capacity)
+  done(null, payload)
 }
 
 function limitChunks(reply: FastifyReply, payload: Readable, capacity: Capacity): void {

@@ -1,15 +1,18 @@
 import { METHODS } from 'node:http'
+import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
 import { KnownError } from '../../errors.ts'
+import { takeTurn } from '../../turns.ts'
+import { threadBytesMin } from '../body-thread/body-thread.ts'
 import type { ApiContext } from '../context.ts'
 import { type Capacities, createCapacities } from './capacity.ts'
+import { takeCollectedBody } from './collect-body.ts'
 import { getCheck, getSerializer } from './compile-once.ts'
 import type { Dialect } from './dialect.ts'
 import { limitAnswer, limitBody } from './limit-requests.ts'
 import type { Authorize } from './permission.ts'
-import type { Route } from './route.ts'
+import { limitBodyBytes, type Route } from './route.ts'
 import type { RequestPart } from './validation/validate.ts'
-import { checkJsonSize, needsSizeCheck } from './wire/json-size.ts'
 
 /** The methods that a route can have, in the order in which the Allow header lists them. */
 const routableMethods: readonly HTTPMethods[] = [
@@ -38,28 +41,42 @@ export function registerRoutes(
   for (const method of methods) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
   for (const [dialect, own] of Map.groupBy(routes, (row) => row.dialect)) {
     app.register(async (scope) => {
-      addBodyParsers(dialect, scope)
+      addBodyParsers(dialect, scope, context)
       for (const row of own) registerRoute(scope, row, context, authorize, capacities)
       for (const [path, rows] of Map.groupBy(own, (row) => row.path)) refuseOtherMethods(scope, path, rows)
     })
   }
 }
 
-function addBodyParsers(dialect: Dialect, scope: FastifyInstance): void {
+/** Larger bodies are parsed one per turn of the event loop. */
+const turnBytesMin = 32 * 1_024
+
+function addBodyParsers(dialect: Dialect, scope: FastifyInstance, context: ApiContext): void {
+  const readBody = (bytes: Buffer, request: FastifyRequest): unknown => {
+    dialect.checkMediaType?.(request)
+    const reader = request.route?.bodyReader
+    if (reader === undefined) return dialect.parseBody(bytes)
+    const facts = { now: context.clock.now() }
+    if (bytes.length < threadBytesMin) return reader.read(bytes, facts)
+    return context.bodyThread.read(reader, bytes, facts)
+  }
   scope.removeAllContentTypeParsers()
   // Fastify caches the parser only for named types, so the most frequent types are named beside `*`.
   for (const contentType of ['*', 'application/json', 'application/protobuf']) {
-    scope.addContentTypeParser(contentType, { parseAs: 'buffer' }, (request, bytes: Buffer, done) => {
+    scope.addContentTypeParser(contentType, { parseAs: 'buffer' }, (request, read: Buffer, done) => {
+      const bytes = takeCollectedBody(request.raw) ?? read
       const parse = (): void => {
         try {
-          done(null, dialect.parseBody(bytes, request))
+          const body = readBody(bytes, request)
+          if (body instanceof Promise) body.then((read) => done(null, read), done)
+          else done(null, body)
         } catch (error) {
           done(error as Error)
         }
       }
-      // Only the parser of a large body waits: a promise per request would slow every small one.
-      if (!needsSizeCheck(bytes) || contentType === 'application/protobuf') parse()
-      else checkJsonSize(bytes).then(parse, (error: Error) => done(error))
+      // Only a larger body waits: a promise per request would slow every small one.
+      if (bytes.length < turnBytesMin) parse()
+      else takeTurn().then(parse)
     })
   }
 }
@@ -72,14 +89,15 @@ function registerRoute(
   capacities: Capacities,
 ): void {
   const { dialect, schema, handler } = row
+  const bytesMax = limitBodyBytes(row, context.limits.bodyBytesMax)
   scope.route({
     method: row.method,
     url: toFastifyPath(row.path),
     config: { row },
-    bodyLimit: Math.min(row.bodyBytesMax ?? context.limits.bodyBytesMax, context.limits.bodyBytesMax),
+    bodyLimit: bytesMax,
     schema: { ...schema },
     validatorCompiler: ({ schema: part, httpPart }) =>
-      httpPart === 'body' && dialect.hasOwnBodyChecks
+      httpPart === 'body' && (dialect.hasOwnBodyChecks || row.bodyReader !== undefined)
         ? (value: unknown) => ({ value })
         : getCheck(part as never, httpPart as RequestPart),
     serializerCompiler: ({ schema: answer }) => getSerializer(answer as object),
@@ -95,12 +113,17 @@ function registerRoute(
       done()
     },
     preParsing: (request, reply, payload, done) => {
-      limitBody(request, reply, payload, capacities.bodies, (error) => done(error, payload as never))
+      const limits = { capacity: capacities.bodies, bytesMax }
+      limitBody(request, reply, payload as Readable, limits, (error, read) => done(error, read as never))
     },
-    ...(row.isBodyOptional === true && {
-      preValidation: (request: FastifyRequest, _reply: FastifyReply, done: () => void) => {
-        if (request.body === undefined) request.body = {}
-        done()
+    ...((row.isBodyOptional === true || row.bodyReader !== undefined) && {
+      preValidation: (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void) => {
+        try {
+          if (request.body === undefined) request.body = readMissingBody(row, context)
+          done()
+        } catch (error) {
+          done(error as Error)
+        }
       },
     }),
     ...((row.alsoNeeds !== undefined || row.answerKind !== undefined) && {
@@ -112,6 +135,12 @@ function registerRoute(
     }),
     handler: (request, reply) => handler(request, reply, context),
   })
+}
+
+/** Fastify calls no parser for a request without a body. */
+function readMissingBody({ isBodyOptional, bodyReader }: Route, { clock }: ApiContext): unknown {
+  if (bodyReader === undefined) return {}
+  return bodyReader.read(Buffer.from(isBodyOptional === true ? '{}' : ''), { now: clock.now() })
 }
 
 /** Answers 405 with an Allow header for every method that the path does not have. */

@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Static, TObject, TSchema } from 'typebox'
 import type { ErrorCode } from '../../errors.ts'
 import type { ApiContext } from '../context.ts'
+import type { BodyReader } from './body-reader.ts'
 import type { AnswerKind } from './capacity.ts'
 import type { Dialect } from './dialect.ts'
 import type { Caller, Permission } from './permission.ts'
@@ -19,6 +20,20 @@ export type MediaTypes = Readonly<{
   description: string
   content: Readonly<Record<string, { schema: TSchema }>>
 }>
+
+/**
+ * The largest body of a route without a reader. Such a body has ids, filters and settings, and is parsed on
+ * the server's thread.
+ */
+export const plainBodyBytesMax = 1_000_000
+/** The largest body of a route with a reader. It has space for a payload of `payloadBytesMax` in base64. */
+export const largeBodyBytesMax = 32_000_000
+
+/** The largest body that a route accepts. `serverMax` is the limit of the server. */
+export function limitBodyBytes(row: Pick<Route, 'bodyBytesMax' | 'bodyReader'>, serverMax: number): number {
+  const own = row.bodyBytesMax ?? (row.bodyReader === undefined ? plainBodyBytesMax : largeBodyBytesMax)
+  return Math.min(own, serverMax)
+}
 
 /** One row of the route table. */
 export type Route<S extends RouteSchema = RouteSchema> = Readonly<{
@@ -43,8 +58,12 @@ export type Route<S extends RouteSchema = RouteSchema> = Readonly<{
   isHot?: boolean
   /** An answer that takes longer is logged. Default 1,000; Infinity for routes that wait on purpose. */
   slowMs?: number
-  /** Set if the route needs less than the limit of the server. */
+  /**
+   * The largest body. Default: `plainBodyBytesMax`, or `largeBodyBytesMax` if the route has a `bodyReader`.
+   */
   bodyBytesMax?: number
+  /** Reads the body instead of the schema. A large body is then read by the body thread. */
+  bodyReader?: BodyReader
   /** Set if the answer needs much memory until it is sent. The number of such answers is limited. */
   answerKind?: AnswerKind
   /** A request without a body is treated like a request with an empty object. */

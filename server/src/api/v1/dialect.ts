@@ -3,7 +3,7 @@ import { errorCodes, KnownError } from '../../errors.ts'
 import type { Dialect } from '../http/dialect.ts'
 import { describedWith } from '../http/openapi/annotations.ts'
 import { InvalidRequest } from '../http/validation/invalid-request.ts'
-import { parseJson } from '../http/wire/parse-json.ts'
+import { decodeJson, parseJson } from '../http/wire/parse-json.ts'
 
 export const ErrorBody = Type.Object({
   error: Type.Object({
@@ -25,7 +25,7 @@ export const ErrorBody = Type.Object({
 type ErrorBody = Static<typeof ErrorBody>
 
 /** Redrive's own API at `/api/v1`, and all paths that no other dialect owns. */
-export const v1: Dialect = {
+export const v1: Dialect & Required<Pick<Dialect, 'checkMediaType'>> = {
   name: 'v1',
   ownsPath: () => true,
   errorSchema: ErrorBody,
@@ -53,7 +53,7 @@ export const v1: Dialect = {
     if (named.name?.startsWith('~')) named.name = named.name.slice(1)
   },
 
-  parseBody: (bytes, request) => {
+  checkMediaType: (request) => {
     const mediaType = request.mediaType ?? 'application/json'
     if (mediaType !== 'application/json' && !mediaType.endsWith('+json')) {
       throw new KnownError(
@@ -61,6 +61,6 @@ export const v1: Dialect = {
         `a body of type ${mediaType} is not supported; send application/json`,
       )
     }
-    return parseJson(bytes)
   },
+  parseBody: (bytes) => (bytes.length === 0 ? undefined : parseJson(decodeJson(bytes))),
 }

@@ -90,7 +90,7 @@ export interface LetterStore {
    * does not depend on it.
    */
   prefetchLetters(letterIds: readonly LetterId[]): Promise<void>
-  /** Oldest first. */
+  /** Oldest first. The newest versions have payloads, up to `stepBytesMax`. */
   listEdits(letterId: LetterId): Promise<readonly LetterEdit[]>
 }
 
@@ -221,6 +221,8 @@ export type LetterEdit = Readonly<{
   at: Instant
   actor: string
   payload: Uint8Array
+  /** The size of a payload that was not read. */
+  payloadBytes?: number
   key: Uint8Array | null
   headers: readonly Header[]
 }>

@@ -8,7 +8,6 @@ import type { Instant } from '../../core/instant.ts'
 import { type Header, type Item, listedState } from '../../core/item.ts'
 import { isSameNumber, type JsonNumber } from '../../core/json-number.ts'
 import { textAt } from '../../core/json-text.ts'
-import { hasTooManyValues } from '../../core/json-values.ts'
 import type { ArchiveFilter, LetterFilter, ListedArchived } from '../contract/letters.ts'
 
 export function matchesLetter(item: Item, filter: LetterFilter): boolean {
@@ -75,9 +74,15 @@ function isHeader([name, value]: Header, wanted: NonNullable<LetterFilter['heade
   return value !== null && decodeText(value) === wanted.value
 }
 
-/** A payload that is not JSON, or has too many values to be parsed, has no value at any path. */
+/**
+ * Larger payloads are not searched by JSON path. Parsing a payload of this size takes a few milliseconds, and
+ * at most about 50. A search looks at its time and answers other requests only between two payloads.
+ */
+export const searchedPayloadMax = 2 ** 20
+
+/** A payload that is not JSON, or too large to be parsed, has no value at any path. */
 function hasJson(payload: Uint8Array, { path, value }: NonNullable<LetterFilter['json']>): boolean {
-  if (hasTooManyValues(payload)) return false
+  if (payload.byteLength > searchedPayloadMax) return false
   const text = decodeText(payload)
   if (text === undefined) return false
   let part: unknown

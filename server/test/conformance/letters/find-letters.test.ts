@@ -234,6 +234,9 @@ describeStores('letter filters', (given) => {
       ),
     )
     await captureByReference(queue, { noText: { payload: undecodableBytes } })
+    // Not found: payloads of more than 1 MiB are not searched.
+    const large = (length: number) => ({ payload: bytes(`{"large":"yes","fill":"${'x'.repeat(length)}"}`) })
+    await captureByReference(queue, { searched: large(2 ** 20 - 25), tooLarge: large(2 ** 20 - 24) })
     const cases: readonly [
       path: (string | number)[],
       value: NonNullable<LetterFilter['json']>['value'],
@@ -259,6 +262,7 @@ describeStores('letter filters', (given) => {
       [['ü'], 'Ü', ['odd']],
       [[], { number: '5' }, ['number']],
       [[], 'five', ['text']],
+      [['large'], 'yes', ['searched']],
     ]
     for (const [path, value, names] of cases) {
       expect(await findReferences({ json: { path, value } }), JSON.stringify({ path, value })).toEqual(names)

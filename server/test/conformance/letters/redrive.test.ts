@@ -139,6 +139,23 @@ describeStores('a redrive', (given) => {
       expect(await actions.leaseOne(sent)).toMatchObject({ id: sent.id, letterId, redrives: 1, attempts: 1 })
     })
 
+    it('the list of edited versions has the payloads of the newest ones, up to 16 MiB', async () => {
+      const { work } = await actions.createQueues()
+      const [letterId = ''] = await actions.produceDead(work, [whole])
+      const sizes = [9, 9, 9].map((megabytes) => megabytes * 2 ** 20)
+      for (const size of sizes) {
+        const payload = new Uint8Array(size)
+        await given.run({ op: 'edit-letter', letterId, payload, actor: 'ann', now: noon })
+      }
+      const edits = await given.storage.listEdits(letterId)
+      expect(edits.map(({ number, payload }) => [number, payload.length])).toEqual([
+        [1, 0],
+        [2, sizes[1]],
+        [3, sizes[2]],
+      ])
+      expect(edits.map(({ payloadBytes }) => payloadBytes)).toEqual([sizes[0], undefined, undefined])
+    })
+
     it('a redrive can send an edited version and keeps the original', async () => {
       const { work } = await actions.createQueues()
       const [letterId = ''] = await actions.produceDead(work, [whole])

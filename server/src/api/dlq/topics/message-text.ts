@@ -1,10 +1,18 @@
 /** Writes a letter as a message of its topic, as JSON text. */
+import { isUtf8 } from 'node:buffer'
 import { Type } from 'typebox'
 import type { Item } from '../../../core/item.ts'
 import { hasTooManyValues } from '../../../core/json-values.ts'
 import { ksuidToUuid } from '../../../core/ksuid.ts'
 import { toLetterStatus } from '../../../ops/letter-status.ts'
 import { component, describedWith } from '../../http/openapi/annotations.ts'
+import {
+  LargeBytes,
+  largeBytesMin,
+  type Part,
+  writeJsonParts,
+  writeLarge,
+} from '../../http/wire/json-parts.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 
 /** For OpenAPI only: messages are written as text, because the payload is sent unchanged. */
@@ -39,15 +47,22 @@ export const Message = component(
   }),
 )
 
-/** `isOmitted`: the payload was not read, because the page has reached its size limit. */
-export function writeMessageText(item: Item, retriesMax: number, isOmitted = false): string {
+/** The facts of a message that its letter does not have. `isOmitted`: the page has reached its size limit. */
+export type MessageFacts = Readonly<{
+  retriesMax: number
+  isOmitted?: boolean
+  isJson: (payload: Uint8Array) => Promise<boolean>
+}>
+
+/** The parts of a message. A large payload is encoded when it is sent. */
+export async function writeMessage(item: Item, facts: MessageFacts): Promise<Iterable<Part>> {
   const lastRetryAt = item.letter?.lastRedriveAt ?? null
   const head = JSON.stringify({
     id: ksuidToUuid(item.rootId),
     original_topic: item.origin?.name ?? item.queue,
     error_message: item.failure?.message || 'unknown error',
     retry_count: item.redrives,
-    max_retries: retriesMax,
+    max_retries: facts.retriesMax,
   })
   const tail = JSON.stringify({
     status: toLetterStatus(item.state),
@@ -55,8 +70,26 @@ export function writeMessageText(item: Item, retriesMax: number, isOmitted = fal
     updated_at: formatInstant(item.updatedAt),
     last_retry_at: lastRetryAt === null ? null : formatInstant(lastRetryAt),
   })
-  const payload = isOmitted ? omitted : writePayloadText(item.payload)
-  return `${head.slice(0, -1)},"payload":${payload},${tail.slice(1)}`
+  const payload = facts.isOmitted ? [omitted] : await writePayload(item.payload, facts)
+  return joinParts(`${head.slice(0, -1)},"payload":`, payload, `,${tail.slice(1)}`)
+}
+
+function* joinParts(head: string, payload: Iterable<Part>, tail: string): Generator<Part> {
+  yield head
+  yield* payload
+  yield tail
+}
+
+async function writePayload(bytes: Uint8Array, { isJson }: MessageFacts): Promise<Iterable<Part>> {
+  if (bytes.length < largeBytesMin) return [writePayloadText(bytes)]
+  if (!isUtf8(bytes)) return writeJsonParts(viewOther(bytes, new LargeBytes(bytes, 'base64')))
+  if (await isJson(bytes)) return writeLarge(new LargeBytes(bytes, 'json'))
+  return writeJsonParts({ raw_payload: new LargeBytes(bytes, 'text') })
+}
+
+/** Bytes that are not UTF-8: all bytes as base64, and a text for clients that only read raw_payload. */
+function viewOther<Base64>(bytes: Uint8Array, raw_payload_base64: Base64) {
+  return { raw_payload: `${bytes.length} bytes that are not UTF-8`, raw_payload_base64 }
 }
 
 const omitted = JSON.stringify({ is_omitted: true })
@@ -72,9 +105,7 @@ export function writePayloadText(bytes: Uint8Array): string {
   try {
     text = utf8.decode(bytes)
   } catch {
-    // Not UTF-8: all bytes as base64, and a description for clients that only read raw_payload.
-    const raw_payload = `${bytes.length} bytes that are not UTF-8`
-    return JSON.stringify({ raw_payload, raw_payload_base64: Buffer.from(bytes).toString('base64') })
+    return JSON.stringify(viewOther(bytes, Buffer.from(bytes).toString('base64')))
   }
   try {
     if (hasTooManyValues(bytes)) return JSON.stringify({ raw_payload: text })

@@ -7,11 +7,11 @@ import { toLetterStatus } from '../../../ops/letter-status.ts'
 import type { RedriveRefusal } from '../../../storage/contract/letters.ts'
 import type { ApiContext } from '../../context.ts'
 import { route } from '../../http/route.ts'
-import { sendAs } from '../../http/send-as.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
+import { type Part, sendParts } from '../../http/wire/json-parts.ts'
 import { dlqMessages, prefix } from '../dialects.ts'
 import { parseLetterId } from '../letter-ids.ts'
-import { Message, writeMessageText } from './message-text.ts'
+import { Message, writeMessage } from './message-text.ts'
 import { readRetriesMax } from './retries-max.ts'
 
 const path = `${prefix}/messages/{id}`
@@ -39,7 +39,7 @@ export const messageRoutes = [
     schema: { params, response: { 200: Message } },
     handler: async ({ params: { id } }, reply, context) => {
       const item = await findMessage(context.letters(), parseId(id))
-      return sendAs(reply, jsonType, await writeMessage(context, item))
+      return sendParts(reply, jsonType, await readMessage(context, item))
     },
   }),
 
@@ -72,7 +72,7 @@ export const messageRoutes = [
       const item = await findMessage(letters, rootId)
       if (result?.isStarted !== true)
         throw await createRetryError(context, item, result?.refusal ?? 'missing')
-      return sendAs(reply, jsonType, `{"message":${await writeMessage(context, item)}}`)
+      return sendParts(reply, jsonType, wrapParts(await readMessage(context, item)))
     },
   }),
 
@@ -129,9 +129,15 @@ async function findMessage(letters: Letters, id: string): Promise<Item> {
   throw new KnownError('LETTER_NOT_FOUND', `message ${id} ${state}`)
 }
 
-async function writeMessage(context: ApiContext, item: Item): Promise<string> {
+async function readMessage(context: ApiContext, item: Item): Promise<Iterable<Part>> {
   const retriesMax = await readRetriesMax(context, [item.queue])
-  return writeMessageText(item, retriesMax(item.queue))
+  return writeMessage(item, { retriesMax: retriesMax(item.queue), isJson: context.bodyThread.isJson })
+}
+
+function* wrapParts(message: Iterable<Part>): Generator<Part> {
+  yield '{"message":'
+  yield* message
+  yield '}'
 }
 
 async function createRetryError(

@@ -7,13 +7,14 @@ import type { Item } from '../../../core/item.ts'
 import type { Campaign, Letters } from '../../../letters/letters.ts'
 import type { ListedState } from '../../../storage/contract/items.ts'
 import { type LetterFilter, pageBytesMax } from '../../../storage/contract/letters.ts'
+import { takeTurn } from '../../../turns.ts'
 import type { ApiContext } from '../../context.ts'
 import { component } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
-import { sendAs } from '../../http/send-as.ts'
+import { type Part, sendParts } from '../../http/wire/json-parts.ts'
 import { dlqMessages, prefix } from '../dialects.ts'
 import { type ReadLetters, readNumberedPage } from '../numbered-pages.ts'
-import { Message, writeMessageText } from './message-text.ts'
+import { Message, writeMessage } from './message-text.ts'
 import { readRetriesMax } from './retries-max.ts'
 
 const inPath = Type.Object({ topic: Type.String({ minLength: 1, description: 'Name of the topic.' }) })
@@ -92,7 +93,7 @@ export const topicRoutes = [
       response: { 200: Messages },
     },
     handler: async ({ params: { topic }, query }, reply, context) =>
-      sendAs(reply, jsonType, await writeMessageList(context, topic, query)),
+      sendParts(reply, jsonType, await writeMessageList(context, topic, query)),
   }),
   route({
     ...listing,
@@ -104,7 +105,7 @@ export const topicRoutes = [
       response: { 200: Messages },
     },
     handler: async ({ query }, reply, context) =>
-      sendAs(reply, jsonType, await writeMessageList(context, query.topic, query)),
+      sendParts(reply, jsonType, await writeMessageList(context, query.topic, query)),
   }),
 
   route({
@@ -151,7 +152,7 @@ async function writeMessageList(
   context: ApiContext,
   topic: string,
   given: Readonly<{ page: number; page_size: number }>,
-): Promise<string> {
+): Promise<Iterable<Part>> {
   const page = Math.min(Math.max(given.page, 1), Number.MAX_SAFE_INTEGER)
   const page_size = Math.min(Math.max(given.page_size, 1), pageSizeMax)
   const letters = context.letters()
@@ -163,9 +164,25 @@ async function writeMessageList(
     context,
     found.letters.map((item) => item.queue),
   )
-  const texts = found.letters.map((item) => writeMessageText(item, retriesMax(item.queue), omitted.has(item)))
-  const pagination = { total_count: found.total, page, page_size, has_next: found.hasNext }
-  return `{"messages":[${texts.join(',')}],"pagination":${JSON.stringify(pagination)}}`
+  const messages: Iterable<Part>[] = []
+  for (const item of found.letters) {
+    if (item.payload.length >= turnBytesMin) await takeTurn()
+    const facts = { retriesMax: retriesMax(item.queue), isOmitted: omitted.has(item) }
+    messages.push(await writeMessage(item, { ...facts, isJson: context.bodyThread.isJson }))
+  }
+  return joinMessages(messages, { total_count: found.total, page, page_size, has_next: found.hasNext })
+}
+
+/** Whether a payload is JSON is checked before the answer begins, for larger payloads one per turn. */
+const turnBytesMin = 16 * 1_024
+
+function* joinMessages(messages: readonly Iterable<Part>[], pagination: object): Generator<Part> {
+  yield '{"messages":['
+  for (const [index, message] of messages.entries()) {
+    if (index > 0) yield ','
+    yield* message
+  }
+  yield `],"pagination":${JSON.stringify(pagination)}}`
 }
 
 /** Reads payloads until the page has `pageBytesMax` bytes, then only the rest of each letter. */

@@ -7,11 +7,11 @@ describe('the size check of a JSON body', () => {
     ['empty arrays', `[${'[],'.repeat(jsonValuesMax)}[]]`],
     ['nested arrays', '['.repeat(jsonValuesMax + 1)],
     ['fields', `{${'"a":1,'.repeat(jsonValuesMax)}"b":1}`],
-  ])('a body with too many %s is refused', async (_, text) => {
-    await expect(checkJsonSize(Buffer.from(text))).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  ])('a body with too many %s is refused', (_, text) => {
+    expect(() => checkJsonSize(Buffer.from(text))).toThrow(expect.objectContaining({ code: 'BAD_REQUEST' }))
   })
 
-  it('a body with a long text is accepted', async () => {
-    await expect(checkJsonSize(Buffer.from(`["${',['.repeat(jsonValuesMax)}"]`))).resolves.toBeUndefined()
+  it('a body with a long text is accepted', () => {
+    expect(() => checkJsonSize(Buffer.from(`["${',['.repeat(jsonValuesMax)}"]`))).not.toThrow()
   })
 })

@@ -8,9 +8,10 @@ import {
   QueueProduceRequestSchema,
 } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { createCodec } from '../protocol/codec.ts'
+import type { Format } from '../protocol/format.ts'
 import { toInstant, toTimestamp } from '../protocol/times.ts'
-import { leaseResponse } from './lease-response.ts'
-import { produceBody } from './produce-body.ts'
+import { type LeaseResponse, leaseResponse } from './lease-response.ts'
+import { produceBody, produceMessageReader } from './produce-body.ts'
 
 const text = fc.oneof(fc.constant(''), fc.string({ unit: 'grapheme', maxLength: 40 }))
 const bytes = fc.oneof(fc.constant(new Uint8Array()), fc.uint8Array({ maxLength: 300 }))
@@ -114,6 +115,27 @@ describe('the body of queue.produce', () => {
     )
   })
 
+  it('the body thread converts a JSON body to a protobuf body with the same items', () => {
+    fc.assert(
+      fc.property(produced, (given) => {
+        const message = create(QueueProduceRequestSchema, given as never)
+        const json = Buffer.from(createCodec(QueueProduceRequestSchema).write(message, 'json'))
+        const converted = Buffer.from(produceMessageReader.read(json, { now: 0 }))
+        const read = (bytes: Buffer, format: Format) => {
+          const { items, ...rest } = produceBody.read(bytes, format)
+          return { ...rest, items: items.map((item) => ({ ...item, payload: [...item.payload] })) }
+        }
+        expect(read(converted, 'protobuf')).toEqual(read(json, 'json'))
+      }),
+    )
+  })
+
+  it('the body thread counts the items of a JSON body that are too many to be kept', () => {
+    const json = Buffer.from(JSON.stringify({ queue_name: 'orders', items: Array(70_000).fill({}) }))
+    const converted = Buffer.from(produceMessageReader.read(json, { now: 0 }))
+    expect(produceBody.read(converted, 'protobuf')).toMatchObject({ queueName: 'orders', itemCount: 70_000 })
+  })
+
   it('payloads of a produce body are views of the body, not copies', () => {
     const message = create(QueueProduceRequestSchema, { items: [{ bytes: new Uint8Array(100) }] })
     const body = Buffer.from(toBinary(QueueProduceRequestSchema, message))
@@ -139,6 +161,12 @@ function isBase64(text: string): boolean {
   const digits = text.replace(/={1,2}$/, '')
   const isPadded = digits.length < text.length
   return /^[\w+/-]*$/.test(digits) && digits.length % 4 !== 1 && (!isPadded || text.length % 4 === 0)
+}
+
+function writeWhole(body: LeaseResponse, format: Format): Buffer {
+  const written = leaseResponse.write(body, format)
+  if (typeof written === 'string' || written instanceof Uint8Array) return Buffer.from(written)
+  return Buffer.concat([...written].map((part) => Buffer.from(part)))
 }
 
 describe('the answer of queue.lease', () => {
@@ -177,14 +205,27 @@ describe('the answer of queue.lease', () => {
           })),
         })
         const desc = QueueLeaseResponseSchema
-        expect(JSON.parse(Buffer.from(leaseResponse.write(body, 'json')).toString())).toEqual({
+        expect(JSON.parse(writeWhole(body, 'json').toString())).toEqual({
           queue_name: body.queueName,
           ...(toJson(desc, expected, { useProtoFieldName: true }) as object),
         })
-        const written = leaseResponse.write(body, 'protobuf')
-        expect(Buffer.from(written)).toEqual(Buffer.from(toBinary(desc, expected)))
-        expect(toJson(desc, fromBinary(desc, Buffer.from(written)))).toEqual(toJson(desc, expected))
+        const written = writeWhole(body, 'protobuf')
+        expect(written).toEqual(Buffer.from(toBinary(desc, expected)))
+        expect(toJson(desc, fromBinary(desc, written))).toEqual(toJson(desc, expected))
       }),
+    )
+  })
+
+  it('a lease answer with a large payload is written in parts of limited size, with the same content', () => {
+    const items = [1_000, 1_000_003, 0, 300_000].map((length, index) =>
+      aLeasedItem({ id: `item${index}`, payload: new Uint8Array(length).map((_, at) => at * 7) }),
+    )
+    const body = { queueName: 'orders', partition: 3, items }
+    const parts = [...(leaseResponse.write(body, 'json') as Iterable<string>)]
+    expect(Math.max(...parts.map(({ length }) => length))).toBeLessThan(200_000)
+    const expected = fromBinary(QueueLeaseResponseSchema, writeWhole(body, 'protobuf'))
+    expect(JSON.parse(parts.join(''))).toEqual(
+      toJson(QueueLeaseResponseSchema, expected, { useProtoFieldName: true }),
     )
   })
 })

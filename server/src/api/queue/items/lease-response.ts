@@ -5,6 +5,7 @@
 import { toBinary } from '@bufbuild/protobuf'
 import { TimestampSchema } from '@bufbuild/protobuf/wkt'
 import type { Leased } from '../../../core/item.ts'
+import { largeBytesMin, type Part, writeBase64 } from '../../http/wire/json-parts.ts'
 import { QueueLeaseResponseSchema } from '../generated/redrive/queue/v1/queue_pb.ts'
 import type { Writer } from '../protocol/codec.ts'
 import { formatTime, toTimestamp } from '../protocol/times.ts'
@@ -13,8 +14,35 @@ export type LeaseResponse = Readonly<{ queueName: string; partition: number; ite
 
 export const leaseResponse: Writer<LeaseResponse> & { desc: typeof QueueLeaseResponseSchema } = {
   desc: QueueLeaseResponseSchema,
-  write: (body, format) => (format === 'json' ? writeJson(body) : writeProtobuf(body)),
+  write: (body, format) => {
+    if (format === 'protobuf') return writeProtobuf(body)
+    return isLarge(body) ? writeJsonParts(body) : writeJson(body)
+  },
 }
+
+function isLarge({ items }: LeaseResponse): boolean {
+  let bytes = 0
+  for (let index = 0; index < items.length; index++) bytes += (items[index] as Leased).payload.length
+  return bytes >= largeBytesMin
+}
+
+/** `writeJson` in parts, with each large payload in parts. */
+function* writeJsonParts({ items, ...rest }: LeaseResponse): Generator<Part> {
+  yield `${writeJson({ ...rest, items: [] }).slice(0, -1)},"items":[`
+  for (const [index, item] of items.entries()) {
+    if (index > 0) yield ','
+    const deadline = formatTime(item.lease.deadline)
+    if (item.payload.length < largeBytesMin) yield writeItemJson(item, deadline)
+    else {
+      yield `${writeItemJson({ ...item, payload: noBytes }, deadline).slice(0, -1)},"bytes":"`
+      yield* writeBase64(item.payload)
+      yield '"}'
+    }
+  }
+  yield ']}'
+}
+
+const noBytes = new Uint8Array()
 
 function writeJson({ queueName, partition, items }: LeaseResponse): string {
   let text = `{"queue_name":${JSON.stringify(queueName)}`

@@ -7,11 +7,12 @@
  * errors.
  */
 import { isUtf8 } from 'node:buffer'
-import { fromBinary } from '@bufbuild/protobuf'
+import { fromBinary, toBinary } from '@bufbuild/protobuf'
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
 import { TimestampSchema } from '@bufbuild/protobuf/wkt'
 import type { Instant } from '../../../core/instant.ts'
 import { KnownError } from '../../../errors.ts'
+import type { BodyReader } from '../../http/body-reader.ts'
 import { decodeBase64 } from '../../http/wire/base64.ts'
 import {
   type QueueProduceRequest,
@@ -41,9 +42,36 @@ export type ProduceBody = {
  */
 const itemsKeptMax = 65_536
 
-export const produceBody: Pick<Codec<ProduceBody>, 'read'> & { desc: typeof QueueProduceRequestSchema } = {
+/** For the body thread. Items that are not kept become empty items, which are counted. */
+export const produceMessageReader: BodyReader<Uint8Array> = {
+  name: 'queue.produce',
+  read: (bytes) => {
+    const json = parseJsonBody(bytes)
+    const count = countItems(json)
+    const isKept = count <= itemsKeptMax
+    if (isKept) checkBase64(json, 'bytes')
+    const kept = isKept ? json : { ...(json as object), items: [] }
+    const message = toMessage(QueueProduceRequestSchema, kept)
+    const binary = toBinary(QueueProduceRequestSchema, message)
+    return isKept ? binary : Buffer.concat([binary, Buffer.alloc(2 * count, emptyItem)])
+  },
+}
+
+/** The field of an item, and its length. */
+const emptyItem = Buffer.from([0x1a, 0x00])
+
+function countItems(json: unknown): number {
+  const items = (json as { items?: unknown } | null)?.items
+  return Array.isArray(items) ? items.length : 0
+}
+
+export const produceBody: Pick<Codec<ProduceBody>, 'read'> & {
+  desc: typeof QueueProduceRequestSchema
+  toProtobuf: BodyReader<Uint8Array>
+} = {
   desc: QueueProduceRequestSchema,
   read: (bytes, format) => (format === 'json' ? readJson(bytes) : readProtobuf(bytes)),
+  toProtobuf: produceMessageReader,
 }
 
 function readJson(bytes: Buffer): ProduceBody {

@@ -8,7 +8,9 @@ import {
   toBinary,
   toJson,
 } from '@bufbuild/protobuf'
+import type { BodyReader } from '../../http/body-reader.ts'
 import { decodeBase64 } from '../../http/wire/base64.ts'
+import type { Part } from '../../http/wire/json-parts.ts'
 import { contentError } from './fault.ts'
 import type { Format } from './format.ts'
 
@@ -19,16 +21,20 @@ export interface Reader<T> {
    * parts.
    */
   read(bytes: Buffer, format: Format): T | Promise<T>
+  /** Converts a large JSON body to protobuf, on the body thread. */
+  toProtobuf?: BodyReader<Uint8Array>
 }
 
 /** Writes one type of body. */
 export interface Writer<T> {
-  write(value: T, format: Format): string | Uint8Array
+  /** A large body is written in parts, when they are sent. */
+  write(value: T, format: Format): string | Uint8Array | Iterable<Part>
 }
 
 /** Reads at once. */
 export interface Codec<T> extends Writer<T> {
   read(bytes: Buffer, format: Format): T
+  write(value: T, format: Format): string | Uint8Array
 }
 
 /** Creates a codec that reads and writes messages with their descriptor. */

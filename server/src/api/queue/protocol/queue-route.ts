@@ -3,12 +3,14 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type TObject, Type } from 'typebox'
 import type { Engine, Trace } from '../../../engine/engine.ts'
 import { type ErrorCode, KnownError } from '../../../errors.ts'
+import { threadBytesMin } from '../../body-thread/body-thread.ts'
 import type { ApiContext } from '../../context.ts'
 import type { AnswerKind } from '../../http/capacity.ts'
 import { waitForNextTick } from '../../http/next-tick.ts'
 import type { Permission } from '../../http/permission.ts'
 import type { Route } from '../../http/route.ts'
 import { sendAs } from '../../http/send-as.ts'
+import { sendParts } from '../../http/wire/json-parts.ts'
 import { ReplySchema } from '../generated/redrive/queue/v1/queue_pb.ts'
 import type { Reader, Writer } from './codec.ts'
 import { queueApi } from './dialect.ts'
@@ -69,17 +71,16 @@ export function queueRoute<Req, Res = undefined>(row: Row<Req, Res>): Route {
       response: { 200: describeBothFormats(response?.desc ?? ReplySchema) },
     },
     handler: async (request, reply, context) => {
-      const read = row.request.read(
-        request.body as Buffer,
-        parseFormat(request.headers['content-type']) ?? 'json',
-      )
+      const read = readMessage(row.request, request, context)
       const message = read instanceof Promise ? await read : read
       await waitForNextTick()
       const call = { engine: context.engine(), context, request, reply }
       const result = await handle(message, call).catch(translateShutdown)
       const format = parseFormat(request.headers.accept) ?? 'json'
       const body = response === undefined ? okReplies[format] : response.write(result, format)
-      return sendAs(reply, contentTypes[format], body)
+      return typeof body === 'string' || body instanceof Uint8Array
+        ? sendAs(reply, contentTypes[format], body)
+        : sendParts(reply, contentTypes[format], body)
     },
   }
 }
@@ -96,6 +97,25 @@ const errorsOfCalls: readonly ErrorCode[] = [
 /** `/v1/storage/items.list` → `storageItemsList` */
 function toOperationId(path: string): string {
   return path.slice('/v1/'.length).replaceAll(/[./](\w)/g, (_, letter: string) => letter.toUpperCase())
+}
+
+/** A large JSON body is converted to protobuf by the body thread, and then read like every protobuf body. */
+function readMessage<Req>(
+  reader: Reader<Req>,
+  request: FastifyRequest,
+  context: ApiContext,
+): Req | Promise<Req> {
+  const bytes = request.body as Buffer
+  const format = parseFormat(request.headers['content-type']) ?? 'json'
+  const { toProtobuf } = reader
+  if (format === 'protobuf' || toProtobuf === undefined || bytes.length < threadBytesMin) {
+    return reader.read(bytes, format)
+  }
+  return context.bodyThread
+    .read(toProtobuf, bytes, { now: context.clock.now() })
+    .then((converted) =>
+      reader.read(Buffer.from(converted.buffer, converted.byteOffset, converted.byteLength), 'protobuf'),
+    )
 }
 
 /** Records the caller for the audit log. */

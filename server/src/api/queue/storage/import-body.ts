@@ -1,5 +1,7 @@
-import { create, fromBinary } from '@bufbuild/protobuf'
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
+import { takeTurn } from '../../../turns.ts'
+import type { BodyReader } from '../../http/body-reader.ts'
 import { decodeBase64 } from '../../http/wire/base64.ts'
 import {
   type StorageItem,
@@ -17,27 +19,28 @@ import { itemsPerPart } from './storage-items-response.ts'
  */
 export const importItemsMax = 100_000
 
+/** For the body thread. */
+export const importMessageReader: BodyReader<Uint8Array> = {
+  name: 'storage.import',
+  read: (bytes) => toBinary(StorageItemsImportRequestSchema, readJson(bytes)),
+}
+
 export const importBody: Reader<StorageItemsImportRequest> & {
   desc: typeof StorageItemsImportRequestSchema
 } = {
   desc: StorageItemsImportRequestSchema,
   read: (bytes, format) => (format === 'json' ? readJson(bytes) : readProtobuf(bytes)),
+  toProtobuf: importMessageReader,
 }
 
-async function readJson(bytes: Buffer): Promise<StorageItemsImportRequest> {
+function readJson(bytes: Buffer): StorageItemsImportRequest {
   const json = parseJsonBody(bytes)
   const given = (json as { items?: unknown } | null)?.items
   if (!Array.isArray(given)) return toMessage(StorageItemsImportRequestSchema, json)
   checkCount(given.length)
-  const message = toMessage(StorageItemsImportRequestSchema, { ...(json as object), items: [] })
-  for (let from = 0; from < given.length; from += itemsPerPart) {
-    if (from > 0) await new Promise(setImmediate)
-    const part = given.slice(from, from + itemsPerPart)
-    const payloads = part.map((item, index) => takePayload(item, from + index))
-    const { items } = toMessage(StorageItemsImportRequestSchema, { items: part })
-    for (const [index, item] of items.entries()) item.payload = payloads[index] ?? item.payload
-    message.items.push(...items)
-  }
+  const payloads = given.map(takePayload)
+  const message = toMessage(StorageItemsImportRequestSchema, json)
+  for (const [index, item] of message.items.entries()) item.payload = payloads[index] ?? item.payload
   return message
 }
 
@@ -77,7 +80,7 @@ async function readFields(reader: BinaryReader): Promise<StorageItemsImportReque
     else if (number === field.items && wireType === WireType.LengthDelimited) {
       checkCount(message.items.length + 1)
       message.items.push(readItem(reader.bytes()))
-      if (message.items.length % itemsPerPart === 0) await new Promise(setImmediate)
+      if (message.items.length % itemsPerPart === 0) await takeTurn()
     } else reader.skip(wireType, number)
   }
   return message

@@ -1,5 +1,6 @@
 /** Writes the items of storage/items.list, scheduled.list and items.import part by part. */
 import { create, toBinary, toJson } from '@bufbuild/protobuf'
+import { largeBytesMin, type Part, writeBase64 } from '../../http/wire/json-parts.ts'
 import {
   type StorageItem,
   StorageItemSchema,
@@ -14,7 +15,7 @@ export const itemsPerPart = 500
 export interface ItemsWriter {
   /** Writes a few items, so that their payloads need not be kept. */
   add(items: readonly StorageItem[]): void
-  end(): string | Uint8Array
+  end(): string | Uint8Array | Iterable<Part>
 }
 
 /** The answers of a list and of an import have the items in fields of different numbers. */
@@ -25,23 +26,58 @@ export function createItemsWriter(format: Format, schema: ItemsSchema): ItemsWri
 }
 
 function createJsonWriter(): ItemsWriter {
-  const texts: string[] = []
+  const written: (string | LargeItem)[] = []
+  let length = 0
   return {
     add: (items) => {
-      for (const item of items) texts.push(writeItemJson(item))
+      for (const item of items) {
+        const isLarge = item.payload.length >= largeBytesMin
+        const text = isLarge ? writeHead(item) : writeItemJson(item)
+        written.push(isLarge ? { head: text, payload: item.payload } : text)
+        length += isLarge ? item.payload.length : text.length
+      }
     },
-    end: () => (texts.length === 0 ? '{}' : `{"items":[${texts.join(',')}]}`),
+    end: () => {
+      if (length >= largeBytesMin) return joinItems(written)
+      return written.length === 0 ? '{}' : `{"items":[${written.join(',')}]}`
+    },
   }
 }
 
-/** The payload is the last field. Node encodes it many times faster than the library. */
+/** An item whose payload is encoded when it is sent. */
+type LargeItem = Readonly<{ head: string; payload: Uint8Array }>
+
+function* joinItems(items: readonly (string | LargeItem)[]): Generator<Part> {
+  yield '{"items":['
+  for (const [index, item] of items.entries()) {
+    if (index > 0) yield ','
+    if (typeof item === 'string') yield item
+    else {
+      yield `${item.head}"payload":"`
+      yield* writeBase64(item.payload)
+      yield '"}'
+    }
+  }
+  yield ']}'
+}
+
+/** Node encodes a payload many times faster than the library. */
 function writeItemJson(item: StorageItem): string {
   const { payload } = item
-  const head = create(StorageItemSchema, { ...item, payload: noBytes })
-  const text = JSON.stringify(toJson(StorageItemSchema, head, { useProtoFieldName: true }))
-  if (payload.length === 0) return text
+  if (payload.length === 0) return writeFields(item)
   const base64 = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength).toString('base64')
-  return `${text.slice(0, -1)}${text === '{}' ? '' : ','}"payload":"${base64}"}`
+  return `${writeHead(item)}"payload":"${base64}"}`
+}
+
+/** The text before the payload, which is the last field. */
+function writeHead(item: StorageItem): string {
+  const text = writeFields(item)
+  return `${text.slice(0, -1)}${text === '{}' ? '' : ','}`
+}
+
+function writeFields(item: StorageItem): string {
+  const head = create(StorageItemSchema, { ...item, payload: noBytes })
+  return JSON.stringify(toJson(StorageItemSchema, head, { useProtoFieldName: true }))
 }
 
 /** Encoded messages that follow each other are one message with the items of all. */

@@ -1,7 +1,9 @@
-import type { Item } from '../../../core/item.ts'
+import { type Item, payloadBytesMax } from '../../../core/item.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { ItemsQuery, ListedState } from '../../../storage/contract/items.ts'
+import { takeTurn } from '../../../turns.ts'
 import type { Route } from '../../http/route.ts'
+import type { Part } from '../../http/wire/json-parts.ts'
 import { checkIds, findIdFault } from '../checks/item-ids.ts'
 import { findPartition, runInQueue } from '../checks/lookup.ts'
 import {
@@ -80,10 +82,22 @@ function measureItem({ payload, kind, encoding, reference }: Item): number {
   return payload.length + kind.length + encoding.length + reference.length
 }
 
+function checkPayloads(items: readonly StorageItem[]): void {
+  for (const [index, { payload }] of items.entries()) {
+    if (payload.length <= payloadBytesMax) continue
+    throw badRequest(
+      `items[${index}].payload is invalid; it has ${payload.length} bytes, at most ${payloadBytesMax} are allowed`,
+    )
+  }
+}
+
+/** An import is also answered in parts of about this many bytes. */
+const bytesPerPart = 2 ** 20
+
 /** The handler has written the items: it knows them part by part. */
 const writtenItems = {
   desc: StorageItemsListResponseSchema,
-  write: (body: string | Uint8Array) => body,
+  write: (body: string | Uint8Array | Iterable<Part>) => body,
 }
 
 function chooseFormat({ request }: Call): Format {
@@ -104,16 +118,25 @@ const import_ = queueRoute({
     const { queueName, partition, items } = message
     const check = () => {
       if (items.length === 0) throw badRequest('items is invalid; cannot be empty')
+      checkPayloads(items)
     }
     const imported = await runInQueue(engine, message, check, () =>
       engine.importItems(queueName, partition, items.map(toItemToImport), createTrace(call)),
     )
     const writer = createItemsWriter(chooseFormat(call), StorageItemsImportResponseSchema)
-    for (let from = 0; from < imported.length; from += itemsPerPart) {
-      if (from > 0) await new Promise(setImmediate)
-      const part = imported.slice(from, from + itemsPerPart)
-      writer.add(part.map((result, index) => createEcho(items[from + index] as StorageItem, result)))
+    let echoes: StorageItem[] = []
+    let bytes = 0
+    for (const [index, result] of imported.entries()) {
+      const echo = createEcho(items[index] as StorageItem, result)
+      bytes += echo.payload.length
+      echoes.push(echo)
+      if (echoes.length < itemsPerPart && bytes < bytesPerPart) continue
+      writer.add(echoes)
+      await takeTurn()
+      echoes = []
+      bytes = 0
     }
+    writer.add(echoes)
     return writer.end()
   },
 })

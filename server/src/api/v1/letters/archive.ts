@@ -8,7 +8,7 @@ import { archiveFields } from '../filter/filter-fields.ts'
 import { readArchiveFilter } from '../filter/read-filter.ts'
 import { NextCursor, pageQuery, readCursor, writeCursor } from '../values/cursor.ts'
 import { LetterId, time } from '../values/schemas.ts'
-import { LetterQuery, LetterView, letterNotFound, viewLetter } from './letter-detail.ts'
+import { answerLetter, LetterQuery, LetterView, letterNotFound } from './letter-detail.ts'
 import { LetterSummary, viewSummary } from './letter-view.ts'
 
 const list = 'archive'
@@ -85,11 +85,10 @@ export const archiveRoutes = [
       querystring: LetterQuery,
       response: { 200: LetterView },
     },
-    handler: async ({ params: { id }, query: { payload_form } }, _reply, context) => {
-      const letters = context.letters()
-      const detail = await letters.find(id)
+    handler: async ({ params: { id }, query: { payload_form } }, reply, context) => {
+      const detail = await context.letters().find(id)
       if (detail === null || detail.archivedAt === null) throw letterNotFound(id)
-      return viewLetter(detail, payload_form, letters)
+      return answerLetter(detail, payload_form, reply, context)
     },
   }),
 ]

@@ -1,69 +1,9 @@
 /** The route that captures failed messages of other systems as dead letters. */
 import { Type } from 'typebox'
-import { historyMax } from '../../../core/item.ts'
-import { elementTexts, fieldTexts } from '../../../core/json-text.ts'
-import {
-  type EnvelopeDefaults,
-  envelopeBounds,
-  type ReadEnvelope,
-  readEnvelope,
-  undecodedLetter,
-} from '../../../letters/envelope/read-envelope.ts'
-import { component } from '../../http/openapi/annotations.ts'
+import { takeBody } from '../../http/body-reader.ts'
 import { route } from '../../http/route.ts'
-import { InvalidRequest } from '../../http/validation/invalid-request.ts'
-import { repairedWhenRead } from '../../http/validation/unstorable-text.ts'
-import { readJsonText } from '../../http/wire/parse-json.ts'
 import { v1 } from '../dialect.ts'
-import { isNestedTooDeep, nestingMax } from '../values/nesting.ts'
-
-const lettersMax = 1_000
-
-const field = (description: string) => Type.Optional(Type.Unknown({ description }))
-
-/** Documentation only: an invalid envelope is captured too, together with its problems. */
-export const envelopeFields = {
-  source_id: field(
-    'The identity at the source: repeated captures with the same source id are one letter of the dead queue. An ' +
-      `id of more than ${envelopeBounds.sourceIdMax} characters is shortened to its start and a digest.`,
-  ),
-  original_topic: field('The topic that the message came from, and that a redrive sends it to.'),
-  original_queue: field('The queue of this server that it came from, instead of original_topic.'),
-  original_partition: field('The partition: a number.'),
-  original_offset: field('The offset: a number, or a text with a number.'),
-  original_key: field('The message key: text, {"base64": "…"}, or any JSON.'),
-  original_value: field('The payload: text, {"base64": "…"}, or any JSON.'),
-  original_key_encoding: field('How original_key is encoded: text, json or base64.'),
-  original_value_encoding: field('How original_value is encoded: text, json or base64.'),
-  original_id: field('The id at the source, for messages without an offset.'),
-  original_timestamp: field('When the message was created at its source, as an RFC 3339 time.'),
-  cluster: field(
-    'The Kafka cluster of original_topic. With a cluster, a queue with the name of the topic is not a target.',
-  ),
-  headers: field('{"name": "value"}, or [["name", "value"]] to keep order and repeated names.'),
-  error_details: field('The error: {"exception_class", "message", "stack_trace", "code"}.'),
-  error_code: field(
-    'A short code of the failure. Default: code of error_details, or derived from the exception class.',
-  ),
-  retry_count: field('Number of attempts before the message died.'),
-  worker_instance: field('The worker of the last attempt.'),
-  consumer_group: field('The Kafka consumer group of the worker.'),
-  first_failure_at: field('When the first attempt failed, as an RFC 3339 time.'),
-  last_failure_at: field('When the last attempt failed, as an RFC 3339 time.'),
-  dead_lettered_at: field('When the message died, as an RFC 3339 time. Default: now.'),
-  history: field(`Earlier failures in any order. The newest ${historyMax} by failed_at are kept.`),
-}
-
-const Envelope = component(
-  'Envelope',
-  Type.Unknown({
-    ...repairedWhenRead,
-    description:
-      'An envelope. An invalid envelope is captured too: the payload is then the envelope itself, and the failure ' +
-      'describes the problem.',
-    properties: envelopeFields,
-  }),
-)
+import { CaptureBody, captureBodyReader } from './capture-body.ts'
 
 export const captureRoutes = [
   route({
@@ -76,18 +16,9 @@ export const captureRoutes = [
       'Captures dead letters. A letter whose source_id already exists in the dead queue stays unchanged.',
     tag: 'letters',
     dialect: v1,
+    bodyReader: captureBodyReader,
     schema: {
-      body: Type.Object(
-        {
-          queue: Type.String({
-            minLength: 1,
-            maxLength: 512,
-            description: 'The dead queue, which must exist.',
-          }),
-          letters: Type.Array(Envelope, { minItems: 1, description: `The letters, at most ${lettersMax}.` }),
-        },
-        { additionalProperties: false },
-      ),
+      body: CaptureBody,
       response: {
         200: Type.Object({
           letters: Type.Array(
@@ -106,45 +37,19 @@ export const captureRoutes = [
         }),
       },
     },
-    handler: async ({ body }, _reply, context) => {
-      const { queue, letters } = body
-      if (letters.length > lettersMax) {
-        const message = `has ${letters.length} letters; at most ${lettersMax} are allowed`
-        throw new InvalidRequest([{ field: 'body.letters', message }])
-      }
-      const now = context.clock.now()
-      const texts = elementTexts(new Map(fieldTexts(readJsonText(body))).get('letters') ?? '[]')
-      const defaults = { origin: queue, now }
-      const read = letters.map((envelope, index) => {
-        const text = texts[index] ?? ''
-        return isNestedTooDeep(envelope)
-          ? captureUnread(envelope, text, defaults)
-          : readEnvelope(envelope, text, defaults)
-      })
+    handler: async (request, _reply, context) => {
+      const { queue, letters } = takeBody(request, captureBodyReader)
       const captured = await context.letters().capture(
         queue,
-        read.map(({ letter }) => letter),
+        letters.map(({ letter }) => letter),
       )
       return {
         letters: captured.map(({ letterId, isNew }, index) => ({
           id: letterId,
           is_new: isNew,
-          problems: [...(read[index]?.problems ?? [])],
+          problems: [...(letters[index]?.problems ?? [])],
         })),
       }
     },
   }),
 ]
-
-/**
- * Captures an envelope that is nested too deep to be read: its text is the payload, and only source_id is
- * read.
- */
-function captureUnread(envelope: unknown, text: string, defaults: EnvelopeDefaults): ReadEnvelope {
-  const sourceId = (envelope as Readonly<{ source_id?: unknown }>).source_id
-  const named = typeof sourceId === 'string' ? { source_id: sourceId } : {}
-  const { letter } = readEnvelope(named, JSON.stringify(named), defaults)
-  const problem = `it is nested deeper than ${nestingMax} levels`
-  const kept = undecodedLetter(new TextEncoder().encode(text), problem, defaults)
-  return { ...kept, letter: { ...kept.letter, sourceId: letter.sourceId } }
-}

@@ -1,10 +1,10 @@
 /** The lines of an export. */
-import { Readable } from 'node:stream'
 import type { Item } from '../../../core/item.ts'
 import type { LetterSearch, Letters } from '../../../letters/letters.ts'
 import type { LetterCursor, LetterOrder } from '../../../storage/contract/letters.ts'
 import { classifyError } from '../../http/classify-error.ts'
-import { viewPayload } from '../values/content-view.ts'
+import { type Part, takeTurns, writeJsonParts } from '../../http/wire/json-parts.ts'
+import { type PayloadView, viewLargePayload } from '../values/content-view.ts'
 import { addCampaignNames } from './letter-detail.ts'
 import { writeLetterCursor } from './letter-order.ts'
 import { viewFailures, viewFields, viewHeaders, viewRedrives } from './letter-view.ts'
@@ -60,7 +60,7 @@ export async function* writeExportLines(
   source: ExportSource,
   signal: AbortSignal,
   onDefect: (error: unknown) => void,
-): AsyncGenerator<string> {
+): AsyncGenerator<Part> {
   const progress: Progress = { letters: 0, examinedCount: 0, next: source.after ?? null }
   let error: Readonly<{ code: string; message: string }> | null = null
   try {
@@ -82,18 +82,11 @@ export async function* writeExportLines(
   yield `${JSON.stringify({ end })}\n`
 }
 
-/**
- * Pulls lines only as fast as the client receives them: up to the buffer size, the rest stays in the store.
- */
-export function toStream(lines: AsyncGenerator<string>): Readable {
-  return Readable.from(lines, { objectMode: false, highWaterMark: 64 * 1_024 })
-}
-
 async function* writeLetterLines(
   { batches, first, letters: { slugs, campaigns }, list, order }: ExportSource,
   progress: Progress,
   signal: AbortSignal,
-): AsyncGenerator<string> {
+): AsyncGenerator<Part> {
   const campaignNames = new Map<string, string>()
   for (let batch = first; batch !== undefined; ) {
     const readSlug = await slugs(batch.letters)
@@ -101,8 +94,10 @@ async function* writeLetterLines(
     for (const item of batch.letters) {
       // Each line has its cursor: a client that is disconnected has only the last complete line.
       const position = { value: item[order] ?? 0, id: item.id }
-      const letter = viewExported(item, readSlug(item), campaignNames)
-      yield `${JSON.stringify({ ...letter, cursor: writeLetterCursor(position, list) })}\n`
+      const payload = await viewLargePayload(item.payload, 'text', neverJson)
+      const letter = { ...viewExported(item, readSlug(item), campaignNames), payload }
+      yield* takeTurns(writeJsonParts({ ...letter, cursor: writeLetterCursor(position, list) }))
+      yield '\n'
       progress.next = position
       progress.letters++
     }
@@ -116,12 +111,15 @@ async function* writeLetterLines(
   }
 }
 
-export type ExportedLetterView = ReturnType<typeof viewExported> & Readonly<{ cursor: string }>
+/** Exports show payloads as text. */
+const neverJson = async (): Promise<boolean> => false
+
+export type ExportedLetterView = ReturnType<typeof viewExported> &
+  Readonly<{ payload: PayloadView; cursor: string }>
 
 function viewExported(item: Item, slug: string, campaignNames: ReadonlyMap<string, string>) {
   return {
     ...viewFields(item),
-    payload: viewPayload(item.payload, 'text'),
     headers: viewHeaders(item),
     failures: viewFailures(item, slug),
     redrives: viewRedrives(item, campaignNames),

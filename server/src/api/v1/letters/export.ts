@@ -2,10 +2,11 @@
 import { Type } from 'typebox'
 import { abortOnDisconnect } from '../../http/client-disconnect.ts'
 import { route } from '../../http/route.ts'
+import { toStream } from '../../http/wire/json-parts.ts'
 import { v1 } from '../dialect.ts'
 import { filterFields } from '../filter/filter-fields.ts'
 import { readFilter } from '../filter/read-filter.ts'
-import { readBatches, toStream, writeExportLines } from './export-lines.ts'
+import { readBatches, writeExportLines } from './export-lines.ts'
 import { letterOrders, orderFields, readLetterCursor } from './letter-order.ts'
 
 export const exportRoutes = [

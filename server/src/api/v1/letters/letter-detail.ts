@@ -1,10 +1,13 @@
 /** A complete letter in answers, live or archived. */
+import type { FastifyReply } from 'fastify'
 import { type Static, Type } from 'typebox'
 import { historyMax } from '../../../core/item.ts'
 import { redrivesKept } from '../../../core/letter.ts'
 import { KnownError } from '../../../errors.ts'
 import type { LetterDetail, Letters } from '../../../letters/letters.ts'
+import type { ApiContext } from '../../context.ts'
 import { component } from '../../http/openapi/annotations.ts'
+import { largeBytesMin, sendParts, writeJsonParts } from '../../http/wire/json-parts.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { AuditView, viewAudit } from '../audit/audit-view.ts'
 import {
@@ -14,6 +17,7 @@ import {
   PayloadView,
   payloadForms,
   viewKey,
+  viewLargePayload,
   viewPayload,
 } from '../values/content-view.ts'
 import { formatTimeOrNull, nullableTime, time } from '../values/schemas.ts'
@@ -55,7 +59,9 @@ export const LetterView = component(
       description: `The last ${redrivesKept} redrives, newest first. requeue_count counts all of them.`,
     }),
     edits: Type.Array(EditView, {
-      description: 'Edited versions that were sent, oldest first. The letter keeps its original payload.',
+      description:
+        'Edited versions that were sent, oldest first. The letter keeps its original payload. Only the newest versions ' +
+        'have payloads, together about 16 MiB.',
     }),
     audit: Type.Array(AuditView, { description: 'The audit rows of the letter, newest first.' }),
   }),
@@ -78,28 +84,48 @@ export function letterNotFound(id: string): KnownError {
   return new KnownError('LETTER_NOT_FOUND', `letter ${JSON.stringify(id)} does not exist`)
 }
 
-export async function viewLetter(
-  { item, archivedAt, edits, audit }: LetterDetail,
+/** Answers with a letter. A letter with a large payload is sent in parts. */
+export async function answerLetter(
+  detail: LetterDetail,
   form: PayloadForm,
+  reply: FastifyReply,
+  context: Pick<ApiContext, 'letters' | 'bodyThread'>,
+): Promise<Static<typeof LetterView> | FastifyReply> {
+  const letters = context.letters()
+  const bytes = [detail.item, ...detail.edits].reduce((sum, { payload }) => sum + payload.byteLength, 0)
+  if (bytes < largeBytesMin) return viewLetter(detail, letters, (payload) => viewPayload(payload, form))
+  const view = await viewLetter(detail, letters, (payload) =>
+    viewLargePayload(payload, form, context.bodyThread.isJson),
+  )
+  return sendParts(reply, 'application/json; charset=utf-8', writeJsonParts(view))
+}
+
+async function viewLetter<Payload>(
+  { item, archivedAt, edits, audit }: LetterDetail,
   letters: Letters,
-): Promise<Static<typeof LetterView>> {
+  view: (payload: Uint8Array) => Payload,
+) {
   const campaignNames = new Map<string, string>()
   const [readSlug] = await Promise.all([
     letters.slugs([item]),
     addCampaignNames(campaignNames, [item], letters.campaigns),
   ])
+  const payloads = await Promise.all([item, ...edits].map(({ payload }) => view(payload)))
   return {
     ...viewFields(item),
     archived_at: formatTimeOrNull(archivedAt),
-    payload: viewPayload(item.payload, form),
+    payload: payloads[0] as Awaited<Payload>,
     headers: viewHeaders(item),
     failures: viewFailures(item, readSlug(item)),
     redrives: viewRedrives(item, campaignNames),
-    edits: edits.map((edit) => ({
+    edits: edits.map((edit, index) => ({
       number: edit.number,
       at: formatInstant(edit.at),
       actor: edit.actor,
-      payload: viewPayload(edit.payload, form),
+      payload:
+        edit.payloadBytes === undefined
+          ? (payloads[index + 1] as Awaited<Payload>)
+          : { bytes: edit.payloadBytes, is_truncated: true },
       key: viewKey(edit.key),
       headers: viewHeaders(edit),
     })),

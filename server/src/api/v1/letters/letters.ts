@@ -12,7 +12,7 @@ import { filterFields } from '../filter/filter-fields.ts'
 import { readFilter } from '../filter/read-filter.ts'
 import { NextCursor, pageQuery } from '../values/cursor.ts'
 import { LetterId, nullable } from '../values/schemas.ts'
-import { LetterQuery, LetterView, letterNotFound, viewLetter } from './letter-detail.ts'
+import { answerLetter, LetterQuery, LetterView, letterNotFound } from './letter-detail.ts'
 import { letterOrders, orderFields, readLetterCursor, writeLetterCursor } from './letter-order.ts'
 import { LetterSummary, viewSummary } from './letter-view.ts'
 
@@ -90,11 +90,10 @@ export const letterRoutes = [
       querystring: LetterQuery,
       response: { 200: LetterView },
     },
-    handler: async ({ params: { id }, query: { payload_form } }, _reply, context) => {
-      const letters = context.letters()
-      const detail = await letters.find(id)
+    handler: async ({ params: { id }, query: { payload_form } }, reply, context) => {
+      const detail = await context.letters().find(id)
       if (detail === null) throw letterNotFound(id)
-      return viewLetter(detail, payload_form, letters)
+      return answerLetter(detail, payload_form, reply, context)
     },
   }),
 ]

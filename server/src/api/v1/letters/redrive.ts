@@ -1,61 +1,18 @@
 /** Routes that redrive named letters: as they are, edited, or in an earlier edited version. */
 import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
-import { textAt } from '../../../core/json-text.ts'
 import { KnownError } from '../../../errors.ts'
-import type { LetterChanges } from '../../../letters/letters.ts'
 import type { RedriveRefusal, RedriveResult } from '../../../storage/contract/letters.ts'
 import type { ApiContext } from '../../context.ts'
+import { takeBody } from '../../http/body-reader.ts'
 import { component } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
-import { readJsonText } from '../../http/wire/parse-json.ts'
 import { v1 } from '../dialect.ts'
-import {
-  HeaderSpec,
-  keySpec,
-  payloadSpec,
-  readContent,
-  readHeaders,
-  readKey,
-} from '../values/content-spec.ts'
-import { createTrace, RequiredReason } from '../values/reason.ts'
-import { LetterId, nullable, queueName } from '../values/schemas.ts'
+import { createTrace } from '../values/reason.ts'
+import { LetterId, nullable } from '../values/schemas.ts'
 import { letterNotFound } from './letter-detail.ts'
 import { changeEach, describeRefusal, namedFields, resolveIds } from './letter-results.ts'
-
-const redriveFields = {
-  target: Type.Optional(
-    queueName('The queue to send to instead of the origin of the letter. A dead queue is refused.'),
-  ),
-  include_dead: Type.Optional(Type.Boolean({ description: 'Also redrives DEAD letters. Default false.' })),
-  reason: Type.Optional(RequiredReason),
-}
-
-const EditSpec = component(
-  'LetterEditSpec',
-  Type.Object(
-    {
-      payload: Type.Optional(payloadSpec('The new payload.')),
-      key: Type.Optional(nullable(keySpec('The new message key.'), 'The new message key; null: no key.')),
-      headers: Type.Optional(
-        Type.Array(HeaderSpec, {
-          maxItems: 1_000,
-          description: 'The new headers, which replace all headers.',
-        }),
-      ),
-    },
-    {
-      additionalProperties: false,
-      minProperties: 1,
-      description: 'Sends an edited version. Omitted fields are as in the letter.',
-    },
-  ),
-)
-const EditNumber = Type.Integer({
-  minimum: 1,
-  maximum: 2 ** 31 - 1,
-  description: 'Sends the edited version with this number again.',
-})
+import { RedriveBody, type RedriveRequest, redriveBodyReader, redriveFields } from './redrive-body.ts'
 
 const resultFields = {
   id: Type.String({ description: 'The id from the request.' }),
@@ -123,8 +80,11 @@ export const redriveRoutes = [
     operationId: 'redriveLetter',
     errors: ['LETTER_NOT_FOUND', 'LETTER_NOT_RETRYABLE', 'TARGET_INVALID'],
     permission: 'letter.redrive',
-    alsoNeeds: (request) =>
-      typeof (request.body as { edit?: unknown } | undefined)?.edit === 'object' ? 'letter.edit' : undefined,
+    alsoNeeds: (request) => {
+      const { edit } = takeBody(request, redriveBodyReader)
+      return typeof edit === 'object' && edit !== null ? 'letter.edit' : undefined
+    },
+    bodyReader: redriveBodyReader,
     summary:
       'Redrives one letter: as it is, edited, or in an earlier edited version. The original and all versions are ' +
       'kept.',
@@ -133,10 +93,7 @@ export const redriveRoutes = [
     isBodyOptional: true,
     schema: {
       params: Type.Object({ id: LetterId }),
-      body: Type.Object(
-        { ...redriveFields, edit: Type.Optional(Type.Union([EditSpec, EditNumber])) },
-        { additionalProperties: false },
-      ),
+      body: RedriveBody,
       response: {
         200: Type.Object({
           ...resultFields,
@@ -144,20 +101,13 @@ export const redriveRoutes = [
         }),
       },
     },
-    handler: (request, _reply, context) => redriveOne(request, request.params.id, request.body, context),
+    handler: (request, _reply, context) => redriveOne(request, request.params.id, context),
   }),
 ]
 
-type RedriveSpec = Readonly<{
-  target?: string
-  include_dead?: boolean
-  reason?: string
-  edit?: Static<typeof EditSpec> | number
-}>
-
-async function redriveOne(request: FastifyRequest, id: string, spec: RedriveSpec, context: ApiContext) {
-  const { target, include_dead: isDeadAllowed = false, reason } = spec
-  const edit = typeof spec.edit === 'object' ? readEdit(spec.edit, request.body) : (spec.edit ?? null)
+async function redriveOne(request: FastifyRequest, id: string, context: ApiContext) {
+  const spec = takeBody(request, redriveBodyReader)
+  const { target, include_dead: isDeadAllowed = false, reason, edit } = spec
   const letters = context.letters()
   const [letterId] = await letters.resolveIds([id])
   if (letterId === null || letterId === undefined) throw letterNotFound(id)
@@ -165,15 +115,6 @@ async function redriveOne(request: FastifyRequest, id: string, spec: RedriveSpec
   const [result] = await letters.redrive([letterId], options, createTrace(request, reason))
   if (result?.isStarted !== true) throw createRefusal(id, result?.refusal ?? 'missing', spec)
   return { ...viewResult(id, result), edit: result.edit ?? null }
-}
-
-function readEdit({ payload, key, headers }: Static<typeof EditSpec>, body: unknown): LetterChanges {
-  const jsonText = () => textAt(readJsonText(body as object), ['edit', 'payload', 'json']) ?? 'null'
-  return {
-    ...(payload !== undefined && { payload: readContent('body.edit.payload', payload, jsonText) }),
-    ...(key !== undefined && { key: key === null ? null : readKey('body.edit.key', key) }),
-    ...(headers !== undefined && { headers: readHeaders('body.edit.headers', headers) }),
-  }
 }
 
 /**
@@ -189,7 +130,7 @@ function refuseTarget(results: readonly RedriveResult[], target: string | undefi
   }
 }
 
-function createRefusal(id: string, refusal: RedriveRefusal, { target, edit }: RedriveSpec): KnownError {
+function createRefusal(id: string, refusal: RedriveRefusal, { target, edit }: RedriveRequest): KnownError {
   switch (refusal) {
     case 'missing':
       return letterNotFound(id)

@@ -4,7 +4,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { type Static, Type } from 'typebox'
-import type { Header } from '../../../core/item.ts'
+import { type Header, measureMetadata, metadataBytesMax, payloadBytesMax } from '../../../core/item.ts'
 import { component, describedWith, exactlyOneOf } from '../../http/openapi/annotations.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { repairedWhenRead, storedAsBytes } from '../../http/validation/unstorable-text.ts'
@@ -82,13 +82,41 @@ export const HeaderSpec = component(
 type ContentSpec = Readonly<{ text?: string; json?: unknown; base64?: string }>
 
 /**
- * Reads a payload or a key. `field` is its path for error messages. `readJsonText` returns the text of
+ * Reads a payload. `field` is its path for error messages. `readJsonText` returns the text of
  * `json` as the request has it, because the parsed value has lost digits of large numbers and repeated names.
  */
 export function readContent(field: string, content: ContentSpec, readJsonText: () => string): Uint8Array {
   const bytes = readOptionalContent(field, content, readJsonText)
-  if (bytes !== null) return bytes
-  throw new InvalidRequest([{ field, message: 'is empty; give text, json or base64' }])
+  if (bytes === null) throw new InvalidRequest([{ field, message: 'is empty; give text, json or base64' }])
+  checkPayloadBytes(field, bytes)
+  return bytes
+}
+
+export function checkPayloadBytes(field: string, { byteLength }: Uint8Array): void {
+  if (byteLength <= payloadBytesMax) return
+  const message = `has ${byteLength} bytes; at most ${payloadBytesMax} are allowed`
+  throw new InvalidRequest([{ field, message }])
+}
+
+/** Checks the size of a key and headers together. `field` is the path of the item for error messages. */
+export function checkMetadataBytes(field: string, key: Uint8Array | null, headers: readonly Header[]): void {
+  const bytes = measureMetadata(key, headers)
+  if (bytes <= metadataBytesMax) return
+  const message = `has ${bytes} bytes of key and headers; at most ${metadataBytesMax} are allowed`
+  throw new InvalidRequest([{ field, message }])
+}
+
+/** The headers of all items of a request. The server's thread receives and stores each of them. */
+const headersPerRequestMax = 10_000
+
+export function checkHeaderCount(
+  field: string,
+  items: readonly Readonly<{ headers?: readonly Header[] }>[],
+): void {
+  const count = items.reduce((sum, { headers = [] }) => sum + headers.length, 0)
+  if (count <= headersPerRequestMax) return
+  const message = `has ${count} headers together; at most ${headersPerRequestMax} are allowed`
+  throw new InvalidRequest([{ field, message }])
 }
 
 /** Reads a message key, which has no `json`. */

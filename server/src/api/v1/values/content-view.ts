@@ -5,10 +5,10 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 import { type Static, Type } from 'typebox'
 import type { Header } from '../../../core/item.ts'
-import { hasTooManyValues } from '../../../core/json-values.ts'
 import { headBytes } from '../../../storage/contract/letters.ts'
 import { component, describedWith } from '../../http/openapi/annotations.ts'
-import { isNestedTooDeep } from './nesting.ts'
+import { LargeBytes, largeBytesMin } from '../../http/wire/json-parts.ts'
+import { parsePayload } from './json-payload.ts'
 import { nullable } from './schemas.ts'
 
 export const payloadForms = ['text', 'json', 'base64', 'none'] as const
@@ -67,6 +67,24 @@ export function viewPayload(payload: Uint8Array, form: PayloadForm): PayloadView
   return json === undefined ? { ...whole, ...viewBytes(payload) } : { ...whole, json }
 }
 
+/** A payload that is encoded when it is sent. JSON is sent as it was stored. */
+export type LargePayloadView = Readonly<
+  Pick<PayloadView, 'bytes' | 'is_truncated'> & Partial<Record<'text' | 'json' | 'base64', LargeBytes>>
+>
+
+/** `viewPayload` for a payload that can be large. `isJson` tells whether a large payload is shown as JSON. */
+export async function viewLargePayload(
+  payload: Uint8Array,
+  form: PayloadForm,
+  isJson: (payload: Uint8Array) => Promise<boolean>,
+): Promise<PayloadView | LargePayloadView> {
+  if (payload.byteLength < largeBytesMin || form === 'none') return viewPayload(payload, form)
+  const whole = { bytes: payload.byteLength, is_truncated: false }
+  if (form === 'base64' || !isUtf8(payload)) return { ...whole, base64: new LargeBytes(payload, 'base64') }
+  if (form === 'json' && (await isJson(payload))) return { ...whole, json: new LargeBytes(payload, 'json') }
+  return { ...whole, text: new LargeBytes(payload, 'text') }
+}
+
 /** `payload` may be only the start of a payload with `bytes` bytes. */
 export function previewPayload(payload: Uint8Array, bytes = payload.byteLength): PayloadView {
   const start = trimToCharacters(payload.subarray(0, headBytes), bytes > headBytes)
@@ -101,20 +119,6 @@ function encodeBase64(bytes: Uint8Array): string {
 /** Shares the memory, because payloads may be large. */
 function toBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-}
-
-/** Returns undefined if the payload is not JSON, has too many values, or is nested too deep to be written. */
-function parsePayload(payload: Uint8Array): unknown {
-  if (hasTooManyValues(payload)) return undefined
-  const decoded = decodeText(payload)
-  if (decoded === undefined) return undefined
-  try {
-    const json: unknown = JSON.parse(decoded)
-    return isNestedTooDeep(json) ? undefined : json
-  } catch {
-    // The payload is not JSON.
-    return undefined
-  }
 }
 
 /** Removes the bytes of a character that the cut separated. */

@@ -1,3 +1,4 @@
+import { stepBytesMax } from '../../shared/byte-budget.ts'
 import type { Statement } from '../connection/connection.ts'
 import { texts } from '../connection/encode-arrays.ts'
 import { addToCounts } from '../counts/counts.ts'
@@ -24,6 +25,9 @@ export type SinglePartitionLease = Readonly<{
  * side by side, so items need not be numbered, and no value is looked up in a list for each item. It counts
  * the updated rows and not the locked ones: a row that another server leased and returned in the meantime is
  * locked in its newest version, which this statement does not see.
+ *
+ * `before_it`: the bytes of the payloads before an item. PostgreSQL knows the length of a payload without
+ * reading it.
  */
 export const leaseOne: Statement = {
   name: 'lease-one',
@@ -32,13 +36,17 @@ export const leaseOne: Statement = {
       set state = ${stateCodes.leased}, attempts = t.attempts + 1, lease_holder = p.holder,
         lease_deadline = $6::int8, updated_at = $7::int8
       from rows from (unnest(array(
-          select o.ctid from redrive.items_live o
-          where o.queue_id = $1::int4 and o.partition = $3::int4 and o.state = ${stateCodes.waiting}
-            and o.available_at is null and o.ended_at is null and (-o.priority, o.id) > ($9::int4, $10::text)
-          order by -o.priority, o.id
-          limit $4::int4 * (select redrive.expect_rows(count(*), 1) from redrive.queues q
-            where q.id = $1::int4 and q.version = $2::int4)
-          for update skip locked
+          select b.location from (
+            select w.location, sum(w.bytes) over (rows unbounded preceding) - w.bytes as before_it from (
+              select o.ctid as location, octet_length(o.payload) as bytes from redrive.items_live o
+              where o.queue_id = $1::int4 and o.partition = $3::int4 and o.state = ${stateCodes.waiting}
+                and o.available_at is null and o.ended_at is null and (-o.priority, o.id) > ($9::int4, $10::text)
+              order by -o.priority, o.id
+              limit $4::int4 * (select redrive.expect_rows(count(*), 1) from redrive.queues q
+                where q.id = $1::int4 and q.version = $2::int4)
+              for update skip locked
+            ) w
+          ) b where b.before_it < ${stepBytesMax}
         )), unnest($5::text[])) with ordinality as p(location, holder, ordinal)
       where t.ctid = p.location
       returning p.ordinal, t.ctid as location, ${leasedColumns('t')}

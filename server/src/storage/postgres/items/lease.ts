@@ -5,6 +5,7 @@
 import { later } from '../../../core/instant.ts'
 import type { Leased } from '../../../core/item.ts'
 import type { LeaseItems } from '../../contract/items.ts'
+import { stepBytesMax } from '../../shared/byte-budget.ts'
 import { readNumber } from '../../shared/row-values.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
@@ -27,8 +28,8 @@ import { stateCodes } from './rows.ts'
 /**
  * Locks, leases and counts items in one statement, which fails if the version of a queue is not the cached
  * one. Rows that another transaction has locked are skipped. The items of a partition go to the holders in
- * the order of the items. `$9` is the slot of the counts, or null if the caller counts; `$10` and `$11` are
- * the positions to start at (`LeaseCursors`).
+ * the order of the items, up to the item that reaches `stepBytesMax`. `$9` is the slot of the counts, or null
+ * if the caller counts; `$10` and `$11` are the positions to start at (`LeaseCursors`).
  */
 function leaseFrom(name: string, table: 'items_live' | 'items'): Statement {
   const isLocked =
@@ -45,8 +46,10 @@ function leaseFrom(name: string, table: 'items_live' | 'items'): Statement {
       ), picked as materialized (
         select a.queue_id, a.partition, r.id, r.location, a.first + r.n as ordinal
         from asked a cross join lateral (
-          select o.id, o.location, row_number() over () as n from (
-            select t.id, t.ctid as location from redrive.${table} t
+          select o.id, o.location, row_number() over () as n,
+            sum(o.bytes) over (rows unbounded preceding) - o.bytes as before_it
+          from (
+            select t.id, t.ctid as location, octet_length(t.payload) as bytes from redrive.${table} t
             where t.queue_id = a.queue_id and t.partition = a.partition and t.state = ${stateCodes.waiting}
               and t.available_at is null and t.ended_at is null
               and (-t.priority, t.id) > (a.after_rank, a.after_id)
@@ -54,6 +57,7 @@ function leaseFrom(name: string, table: 'items_live' | 'items'): Statement {
           ) o
         ) r
         where (select redrive.expect_rows(count(*), cardinality($1::int4[])) from asked) >= 0
+          and r.before_it < ${stepBytesMax}
       ), leased as (
         update redrive.${table} t
         set state = ${stateCodes.leased}, attempts = t.attempts + 1, lease_holder = ($6::text[])[p.ordinal],
@@ -101,12 +105,19 @@ export async function tryLeaseAlone(
   for (const [index, request] of requests.entries()) {
     const items = results[index] as Leased[]
     cursors.moveTo(request.command, items.at(-1), dropCount)
-    const isEnough = items.length === request.command.holders.length
+    const isEnough = items.length === request.command.holders.length || reachesBudget(items)
     if (isEnough || !withCursor.has(request)) continue
     // The lease started at a cursor, so there may be items before it.
     results[index] = await leaseFromStart(store, sender, request, items)
   }
   return results
+}
+
+/** Whether the bytes of the items ended the statement. */
+function reachesBudget(items: readonly Leased[]): boolean {
+  let bytes = 0
+  for (const { payload } of items) bytes += payload.length
+  return bytes >= stepBytesMax
 }
 
 /** The queue. A cached queue that is paused is read again: no statement checks whether it is still paused. */

@@ -1,6 +1,7 @@
 /** Edited versions of letters. */
 import type { EditLetter, LetterEdit } from '../../contract/letters.ts'
 import { editEntries } from '../../shared/audit-entries.ts'
+import { stepBytesMax } from '../../shared/byte-budget.ts'
 import { decodeEdit } from '../../shared/edit-row.ts'
 import { headersToText } from '../../shared/item-row.ts'
 import { letterNotFound } from '../../shared/letter-not-found.ts'
@@ -62,9 +63,13 @@ function toBuffer(bytes: Uint8Array | null): Buffer | null {
   return bytes === null ? null : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
+/** The payloads of the newest versions, up to `stepBytesMax`. */
 const readEdits: Statement = {
   name: 'read-edits',
-  text: 'select * from redrive.letter_edits where letter_id = $1 order by number',
+  text: `select number, at, actor, key, headers, octet_length(payload) as payload_bytes,
+      case when sum(octet_length(payload)) over (order by number desc) - octet_length(payload) < ${stepBytesMax}
+        then payload else ''::bytea end as payload
+    from redrive.letter_edits where letter_id = $1 order by number`,
 }
 
 export async function listEdits(connections: Connections, letterId: string): Promise<LetterEdit[]> {

@@ -4,6 +4,8 @@
  * to the point where one of the ranges may have more. So a page costs the number of ranges, not of letters.
  * All other conditions are checked letter by letter, in statements that are each short.
  */
+
+import { takeTurn } from '../../../turns.ts'
 import {
   headBytes,
   type LetterBytes,
@@ -34,6 +36,8 @@ const slowMs = 200
 const searchMsMax = 400
 /** A statement returns at most this many letters that the database passed. Some of them may not match. */
 const hitsMax = 1_000
+/** Larger payloads are parsed one per turn of the event loop. */
+const turnBytesMin = 16 * 1_024
 /** The attempt with larger ranges continues this often if one of them has more letters than expected. */
 const largerRounds = 3
 
@@ -117,7 +121,7 @@ class PageSearch {
       const least = this.#countMax - this.#found.length + 1
       const wanted = Math.max(least, Math.min(least * this.#surplus, hitsMax))
       const page = await this.#readPage(wanted, round)
-      const isMore = this.#collect(page)
+      const isMore = await this.#collect(page)
       const isComplete = page.hits.length < wanted
       if (!isMore && isComplete && page.isEnd)
         return this.#end(this.#examinedCount + page.examinedCount, null)
@@ -169,9 +173,11 @@ class PageSearch {
   }
 
   /** True: one letter more than requested matches, so that there are more letters for certain. */
-  #collect(page: Page): boolean {
+  async #collect(page: Page): Promise<boolean> {
     let matching = 0
+    const isJson = this.#query.filter.json !== undefined
     for (const hit of page.hits) {
+      if (isJson && hit.item.payload.length >= turnBytesMin) await takeTurn()
       if (!matchesLetter(hit.item, this.#query.filter)) continue
       matching++
       if (this.#found.length === this.#countMax) return true

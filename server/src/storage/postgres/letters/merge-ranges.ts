@@ -6,6 +6,7 @@ import {
   type ListedLetter,
   pageBytesMax,
 } from '../../contract/letters.ts'
+import { searchedPayloadMax } from '../../shared/match-letter.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Connection, Row } from '../connection/connection.ts'
 import { int4s } from '../connection/encode-arrays.ts'
@@ -14,13 +15,18 @@ import { type ColumnName, payloadStart, readColumns, toListedLetter } from '../i
 import type { FindQuery, IndexRanges } from './index-ranges.ts'
 import { printPrefilter } from './prefilter.ts'
 
-/** One statement reads at most this many bytes of payloads to search in them. */
-const stepBytesMax = 32 * 2 ** 20
+/**
+ * One statement reads at most this many bytes of payloads to search in them. The rows of a statement are
+ * decoded at once. Payloads that are not searched do not count.
+ */
+const stepBytesMax = 8 * 2 ** 20
 
 const byteColumns: readonly ColumnName[] = ['payload', 'key', 'headers', 'history']
 /** About the bytes that `measureLetter` returns, without reading the letter. */
 const letterBytes =
   'octet_length(f.payload) + coalesce(octet_length(f.headers), 0) + coalesce(octet_length(f.history), 0)'
+
+const searchedBytes = `case when octet_length(f.payload) <= ${searchedPayloadMax} then octet_length(f.payload) else 0 end`
 
 /**
  * How many letters a statement examined, the last of them, and whether the ranges have no more. For
@@ -105,12 +111,13 @@ export function pageStatement(
   const bounds = [ranges.where(parameter), ...printBounds(query, column, parameter)]
   const isWhole = step.bytes === 'all'
   const isSized = filter.json !== undefined || isWhole
+  const size = isWhole ? letterBytes : searchedBytes
   // The inner limit is for the planner, which assumes a tenth of all rows for a limit that is not a
   // parameter.
   const probed = `select p.*, w.few from ${keys} cross join lateral (
       select o.*, row_number() over () as k from (
         select i.* from (
-          select f.ctid as location, f.${column} as at, f.id${isSized ? `, (${letterBytes})::int8 as size` : ''}
+          select f.ctid as location, f.${column} as at, f.id${isSized ? `, (${size})::int8 as size` : ''}
           from redrive.items_sourced f where ${bounds.join(' and ')}
           order by ${order('f', column)} limit ${parameter(step.count)}::int8
         ) i limit w.few

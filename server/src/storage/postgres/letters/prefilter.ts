@@ -6,6 +6,7 @@
 import { parseDecimal } from '../../../core/json-number.ts'
 import type { LetterFilter } from '../../contract/letters.ts'
 import { readConditions } from '../../shared/counted-filter.ts'
+import { searchedPayloadMax } from '../../shared/match-letter.ts'
 import { listConditions, type Parameter } from '../counts/count-conditions.ts'
 
 /** Conditions that all letters of the index ranges meet, so that they need not be checked. */
@@ -99,14 +100,16 @@ function printHeader({ name, value }: NonNullable<LetterFilter['header']>, param
 
 /** JSON may write any text with escapes, so a payload with a backslash passes. */
 function printJson({ path, value }: NonNullable<LetterFilter['json']>, parameter: Parameter): string[] {
+  // The length is known without reading the payload.
+  const isSearched = `octet_length(f.payload) <= ${searchedPayloadMax}`
   const has = (text: string) => `position(${parameter(Buffer.from(text))}::bytea in f.payload) > 0`
   const isNumber = typeof value === 'object' && value !== null
   const writings = isNumber ? listWritings(value.number) : undefined
-  if (writings !== undefined) return [`(${writings.map(has).join(' or ')})`]
+  if (writings !== undefined) return [isSearched, `(${writings.map(has).join(' or ')})`]
   const key = path.findLast((step) => typeof step === 'string')
   const wanted = isNumber ? key : String(value)
-  if (wanted === undefined || wanted === '') return []
-  return [`(${has(wanted)} or ${has('\\')})`]
+  if (wanted === undefined || wanted === '') return [isSearched]
+  return [isSearched, `(${has(wanted)} or ${has('\\')})`]
 }
 
 const digitsMax = 12

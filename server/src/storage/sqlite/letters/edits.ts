@@ -1,6 +1,7 @@
 /** Edited versions of letters. */
 import type { EditLetter, LetterEdit } from '../../contract/letters.ts'
 import { editEntries } from '../../shared/audit-entries.ts'
+import { stepBytesMax } from '../../shared/byte-budget.ts'
 import { decodeEdit } from '../../shared/edit-row.ts'
 import { headersToText } from '../../shared/item-row.ts'
 import { letterNotFound } from '../../shared/letter-not-found.ts'
@@ -42,7 +43,11 @@ export function insertEdit({ database }: Transaction, edit: Omit<EditLetter, 'op
   return number
 }
 
+/** The payloads of the newest versions, up to `stepBytesMax`. */
+const listSql = `select number, at, actor, key, headers, length(payload) as payload_bytes,
+    iif(sum(length(payload)) over (order by number desc) - length(payload) < ${stepBytesMax}, payload, x'') as payload
+  from letter_edits where letter_id = ? order by number`
+
 export function listEdits(database: Database, letterId: string): LetterEdit[] {
-  const sql = 'select * from letter_edits where letter_id = ? order by number'
-  return database.all(sql, letterId).map(decodeEdit)
+  return database.all(listSql, letterId).map(decodeEdit)
 }

@@ -4,6 +4,7 @@ import { Database } from '../connection/database.ts'
 import { read } from './read.ts'
 import {
   encodeError,
+  listMoved,
   type OpenReport,
   pack,
   type Reply,
@@ -18,7 +19,7 @@ const { path } = workerData as ThreadData
 try {
   const database = new Database(path, { isReadOnly: true })
   database.exec('pragma cache_size = -65536; pragma temp_store = memory')
-  const reply = (message: Reply | OpenReport) => port.postMessage(message)
+  const reply = (message: Reply | OpenReport) => port.postMessage(message, listMoved(message))
   port.on('message', (request: Request) => {
     try {
       if (request.ask === 'read') {

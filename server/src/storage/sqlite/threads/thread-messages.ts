@@ -83,7 +83,7 @@ export type EncodedError = Readonly<{
 }>
 
 /** A value whose byte arrays are replaced by references into one block. */
-export type Packed<T> = Readonly<{ value: unknown; block: Uint8Array; of?: T }>
+export type Packed<T> = Readonly<{ value: unknown; block: Uint8Array<ArrayBuffer>; of?: T }>
 
 /** The key that marks a reference into the block. */
 const offsetKey = '\u0000at'
@@ -120,7 +120,7 @@ function copyFields(
 }
 
 /** Joins byte arrays into one block of `length` bytes. */
-export function concatenate(chunks: readonly Uint8Array[], length: number): Uint8Array {
+export function concatenate(chunks: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {
   const block = new Uint8Array(length)
   let at = 0
   for (const chunk of chunks) {
@@ -148,6 +148,11 @@ export function unpack<T>({ value, block }: Packed<T>): T {
     return record
   }
   return walk(value) as T
+}
+
+/** The memory of a reply that changes its owner instead of being copied. */
+export function listMoved(reply: Reply | OpenReport): ArrayBuffer[] {
+  return 'value' in reply ? [reply.value.block.buffer] : []
 }
 
 export function encodeError(error: unknown): EncodedError {

@@ -51,7 +51,9 @@ export class Thread {
     const call = this.#nextCall++
     return new Promise<T>((resolve, reject) => {
       this.#pending.set(call, { resolve: (value) => resolve(value as T), reject })
-      this.#worker.postMessage({ ...request, call })
+      // The block is new for each message, so it changes its owner instead of being copied.
+      const moved = request.ask === 'write' ? [request.write.block.buffer] : []
+      this.#worker.postMessage({ ...request, call }, moved)
     })
   }
 

@@ -12,6 +12,7 @@ import { type Write, type WriteOutcome, Writer } from '../write.ts'
 import { BackgroundThrottle } from './background-throttle.ts'
 import {
   encodeError,
+  listMoved,
   type OpenReport,
   pack,
   type Reply,
@@ -161,7 +162,7 @@ class WriterThread {
   }
 
   #reply(reply: Reply): void {
-    this.#port.postMessage(reply)
+    this.#port.postMessage(reply, listMoved(reply))
   }
 }
 
