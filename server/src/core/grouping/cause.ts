@@ -1,0 +1,202 @@
+/**
+ * The cause of a letter: what decides its group. With a usable stack it is the error class, the root cause and the
+ * functions of the application that threw it; otherwise the class and the template of the message. Codes (status,
+ * errno, SQLSTATE, names of fields) always separate. The time is linear in the text read, which is bounded.
+ *
+ * `toCause` is a pure function of the failure. `match-group.ts` decides which stored group a new cause belongs to.
+ */
+// biome-ignore lint/style/noRestrictedImports: a hash function is pure and does no I/O.
+import { hash } from 'node:crypto'
+import { errorClassMax, failureReasonMax } from '../failure-bounds.ts'
+import type { Failure, Origin } from '../item.ts'
+import { cutText, toStorableText } from '../storable-text.ts'
+import { type MaskedMessage, maskMessage } from './mask-message.ts'
+import { readStack, stackRead } from './read-stack.ts'
+import { type Signature, toShape, writeSignature } from './signature.ts'
+import { toSlug } from './slug.ts'
+import { isVariable, readTemplate } from './template.ts'
+import { toTitle } from './title.ts'
+
+export type Cause = Readonly<{
+  /** 16 hexadecimal digits: a hash of everything that separates causes, and the origin. */
+  fingerprint: string
+  /** The same without the origin: equal causes of different queues have equal keys. */
+  causeKey: string
+  /**
+   * Only groups of one bucket can be one group: 16 hexadecimal digits of origin, reason, error class, codes, and the
+   * first word of a message without a class. Empty: the cause is never compared with other groups.
+   */
+  bucket: string
+  /** The name of the queue, topic or webhook that the letter came from. */
+  origin: string
+  /** The code of the failure, matched exactly. */
+  reason: string
+  slug: string
+  errorClass: string
+  /** What a person reads: the message without its variable parts. */
+  title: string
+  /** What the template miner compares, see `signature.ts`. */
+  template: string
+  /** Codes of the message: HTTP status, errno, SQLSTATE, names of fields and constraints. */
+  codes: readonly string[]
+  fold: Fold
+}>
+
+/**
+ * How much of a cause is left out, see `foldCause`. 0: nothing. 1: slug and title. 2: the error class too.
+ */
+export type Fold = 0 | 1 | 2
+
+const messageRead = 2_000
+const originMax = 512
+
+/** Variable parts and codes that an operator's rules found, see `GroupingRules`. */
+export type RuleResult = Readonly<{
+  /** The message to group by, with the variable parts replaced by masks such as `<customer>`. */
+  message?: string
+  /** Added to the codes of the message. */
+  codes?: readonly string[]
+  /** Replaces everything that is computed. */
+  fingerprint?: string
+}>
+
+/** The rules of a queue. `id` changes with the rules. */
+export type GroupingRules = Readonly<{ id: string; apply(failure: Failure): RuleResult | null }>
+
+export function toCause(
+  failure: Failure | null,
+  origin: Pick<Origin, 'name'>,
+  rules?: GroupingRules,
+): Cause {
+  const ruled = failure === null ? null : (rules?.apply(failure) ?? null)
+  const message = maskMessage((ruled?.message ?? failure?.message ?? '').slice(0, messageRead))
+  const masked = ruled?.codes === undefined ? message : addCodes(message, ruled.codes)
+  const name = origin.name.slice(0, originMax)
+  const reason = cutText(failure?.reason || 'unknown', failureReasonMax)
+  const errorClass = cutText(failure?.errorClass ?? '', errorClassMax)
+  const stack = (failure?.stack ?? '').slice(0, stackRead)
+  const given = ruled?.fingerprint ?? ''
+  // The lengths keep two causes apart whose texts only join to the same string. The codes are part of the message,
+  // but for those of a rule.
+  const ruleCodes = ruled?.codes?.join('\n') ?? ''
+  const lengths = `${name.length}/${reason.length}/${errorClass.length}/${masked.text.length}/${ruleCodes.length}/`
+  const key = `${lengths}${given.length}/${name}${reason}${errorClass}${masked.text}${ruleCodes}${given}${stack}`
+  return getOrCreate(causes, key, () =>
+    createCause(masked, stack, {
+      origin: toStorableText(name),
+      reason: toStorableText(reason),
+      errorClass: toStorableText(errorClass),
+      given,
+    }),
+  )
+}
+
+/** The error class of a letter, cut as in its group. */
+export function toErrorClass(failure: Failure | null): string {
+  return toStorableText(cutText(failure?.errorClass ?? '', errorClassMax))
+}
+
+type Facts = Readonly<{ origin: string; reason: string; errorClass: string; given: string }>
+
+function createCause(masked: MaskedMessage, stackText: string, facts: Facts): Cause {
+  const { origin, reason, errorClass, given } = facts
+  const signature = createSignature(masked, stackText)
+  const slug = toStorableText(toSlug(masked))
+  const codes = masked.codes.map(toStorableText)
+  const shown = { origin, reason, slug, errorClass, codes, title: toTitle(masked.text, signature), fold: 0 as const }
+  if (given !== '') {
+    const key = ['given', reason, errorClass, given]
+    return { ...shown, fingerprint: hashTexts([origin, ...key]), causeKey: hashTexts(key), bucket: '', template: '' }
+  }
+  const key = [reason, errorClass, codes.toSorted().join('\n'), toAnchor(signature, errorClass)]
+  const shape = toShape(signature)
+  return {
+    ...shown,
+    fingerprint: hashTexts([origin, ...key, shape]),
+    causeKey: hashTexts([...key, shape]),
+    bucket: hashTexts([origin, ...key]),
+    template: writeSignature(signature),
+  }
+}
+
+function createSignature(masked: MaskedMessage, stackText: string): Signature {
+  const stack = readStack(stackText)
+  const root = maskMessage(stack.rootMessage.slice(0, messageRead))
+  const rootCodes = new Set([...root.codes, ...stack.codes].map(toStorableText))
+  for (const code of masked.codes) rootCodes.delete(code)
+  return {
+    message: readTemplate(toStorableText(masked.text)),
+    chain: stack.chain.map(toStorableText),
+    root: readTemplate(toStorableText(root.text)),
+    rootCodes: [...rootCodes],
+    rootFrame: toStorableText(stack.rootFrame),
+    frames: stack.frames.map(toStorableText),
+    isCut: stack.isCut || stack.frames.length === 0,
+  }
+}
+
+/** Failures without a class have the first word of their message in its place. */
+function toAnchor({ message: [first] }: Signature, errorClass: string): string {
+  if (errorClass !== '') return ''
+  return first === undefined || isVariable(first.kind) ? '*' : first.text
+}
+
+function addCodes(masked: MaskedMessage, codes: readonly string[]): MaskedMessage {
+  return { text: masked.text, codes: [...new Set([...masked.codes, ...codes])] }
+}
+
+/** Many letters share a cause, so results are cached. A full cache is emptied; entries soon return. */
+const causes = new Map<string, Cause>()
+const cachedMax = 2_000
+
+function getOrCreate<T>(map: Map<string, T>, key: string, create: (key: string) => T): T {
+  let value = map.get(key)
+  if (value === undefined) {
+    value = create(key)
+    if (map.size >= cachedMax) map.clear()
+    // Copy the key: a slice would keep the whole text that it was cut from in memory.
+    map.set(Buffer.from(key).toString(), value)
+  }
+  return value
+}
+
+/** A queue with this many groups gets no more groups for single causes. */
+const causesMax = 5_000
+/** A queue with this many groups gets no more groups for single error classes. */
+const groupsMax = 10_000
+/** The error class of a group whose letters may have any class. */
+export const anyClass = '(others)'
+
+/**
+ * Decides about a cause that has no group in a queue with `groupCount` groups. Undefined: create a group for
+ * it. Otherwise: use the group of the returned coarser cause, or decide again if that has no group either.
+ *
+ * Too many groups help nobody, so a queue above 5,000 groups keeps new letters together by origin, reason and
+ * error class; counts by these stay exact. Above 10,000 groups the error class is left out as well. Groups
+ * that exist are used regardless of their number.
+ */
+export function foldCause(cause: Cause, groupCount: number): Cause | undefined {
+  const needed: Fold = groupCount < causesMax ? 0 : groupCount < groupsMax ? 1 : 2
+  if (cause.fold >= needed) return undefined
+  const fold: Fold = cause.fold === 0 ? 1 : 2
+  const { origin, reason } = cause
+  const errorClass = fold === 2 ? anyClass : cause.errorClass
+  const key = [reason, 'other', errorClass, '(others)', String(fold)]
+  return {
+    origin,
+    reason,
+    slug: 'other',
+    errorClass,
+    title: '(others)',
+    template: '',
+    codes: [],
+    bucket: '',
+    fold,
+    fingerprint: hashTexts([origin, ...key]),
+    causeKey: hashTexts(key),
+  }
+}
+
+function hashTexts(parts: readonly string[]): string {
+  return hash('sha256', parts.join('\u0000'), 'hex').slice(0, 16)
+}
