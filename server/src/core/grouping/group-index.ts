@@ -1,66 +1,57 @@
 /**
- * The groups of one queue, as the template miner needs them: by fingerprint, and by bucket. A store that is the only
- * writer of its groups keeps one per queue; it must be equal to the stored rows.
+ * The groups of one queue, as the template miner needs them: by fingerprint, and by origin and bucket. A store that is
+ * the only writer of its groups keeps one for each queue. It must be equal to the stored rows.
  */
-import type { Cause } from './cause.ts'
-import { candidatesMax, type GroupMatch, matchGroup } from './match-group.ts'
+import type { Cause } from '../cause.ts'
+import { candidatesMax, type GroupMatch, type GroupTemplate, matchGroup } from './match-group.ts'
 
-type IndexedGroup = { id: number; template: string }
-/** `mergedInto`: null, or the group that gets the letters of this one. */
-export type StoredGroup = Readonly<{
-  id: number
-  fingerprint: string
-  bucket: string
-  template: string
-  mergedInto: number | null
-}>
+/** `isMerged`: the group is shown as another one, and takes no more letters of other causes. */
+export type IndexedGroup = Readonly<
+  GroupTemplate & { fingerprint: string; origin: string; bucket: string; isMerged: boolean }
+>
 
 export class GroupIndex {
   readonly #ids = new Map<string, number>()
-  readonly #buckets = new Map<string, IndexedGroup[]>()
-  readonly #mergedInto = new Map<number, number>()
+  readonly #candidates = new Map<string, GroupTemplate[]>()
 
-  /** The number of groups, with those that became part of another one. */
+  /** The number of groups, with those that are shown as another one. */
   get size(): number {
     return this.#ids.size
   }
 
   /** Groups must be added in the order of their ids. */
-  add({ id, fingerprint, bucket, template, mergedInto }: StoredGroup): void {
-    this.#ids.set(fingerprint, id)
-    if (mergedInto !== null) this.#mergedInto.set(id, mergedInto)
-    else if (bucket !== '') {
-      const groups = this.#buckets.get(bucket)
-      if (groups === undefined) this.#buckets.set(bucket, [{ id, template }])
-      else if (groups.length < candidatesMax) groups.push({ id, template })
-    }
+  add(group: IndexedGroup): void {
+    this.#ids.set(group.fingerprint, group.id)
+    if (group.isMerged || group.bucket === '') return
+    const key = candidateKey(group)
+    const candidates = this.#candidates.get(key) ?? []
+    if (candidates.length < candidatesMax) candidates.push({ id: group.id, template: group.template })
+    this.#candidates.set(key, candidates)
   }
 
-  /** The group that was created for this cause, or the one that it became part of. */
+  /** The group that was created for this cause. */
   find(fingerprint: string): number | undefined {
-    const id = this.#ids.get(fingerprint)
-    return id === undefined ? undefined : this.resolve(id)
+    return this.#ids.get(fingerprint)
   }
 
-  resolve(id: number): number {
-    return this.#mergedInto.get(id) ?? id
+  match(cause: Cause): GroupMatch {
+    const candidates = this.#candidates.get(candidateKey(cause))
+    return candidates === undefined ? { kind: 'create' } : matchGroup(cause.template, candidates)
   }
 
-  match({ bucket, template }: Cause): GroupMatch {
-    const groups = bucket === '' ? undefined : this.#buckets.get(bucket)
-    return groups === undefined ? { kind: 'create' } : matchGroup(template, groups)
-  }
-
-  widen(bucket: string, { id, template, merged }: GroupMatch & { kind: 'widen' }): void {
-    const groups = this.#buckets.get(bucket) ?? []
-    const removed = new Set(merged)
-    for (const group of groups) if (group.id === id) group.template = template
-    if (removed.size === 0) return
-    this.#buckets.set(
-      bucket,
-      groups.filter((group) => !removed.has(group.id)),
+  /** Applies a match to the index. */
+  widen(cause: Cause, { id, template, merged }: Extract<GroupMatch, { kind: 'widen' }>): void {
+    const key = candidateKey(cause)
+    const candidates = this.#candidates.get(key) ?? []
+    this.#candidates.set(
+      key,
+      candidates
+        .filter((candidate) => !merged.includes(candidate.id))
+        .map((candidate) => (candidate.id === id ? { id, template } : candidate)),
     )
-    for (const [from, into] of this.#mergedInto) if (removed.has(into)) this.#mergedInto.set(from, id)
-    for (const from of merged) this.#mergedInto.set(from, id)
   }
+}
+
+function candidateKey({ origin, bucket }: Pick<Cause, 'origin' | 'bucket'>): string {
+  return `${bucket}/${origin}`
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { aFailure } from '../../../test/make.ts'
 import type { Failure } from '../item.ts'
-import { toCause } from './cause.ts'
+import { toCause } from '../cause.ts'
 import { GroupIndex } from './group-index.ts'
 
 type Told = Partial<Pick<Failure, 'errorClass' | 'message' | 'stack'>>
@@ -9,20 +9,28 @@ type Told = Partial<Pick<Failure, 'errorClass' | 'message' | 'stack'>>
 /** The groups of failures that arrive in this order, as a store forms them. */
 function group(failures: readonly Told[]): number[] {
   const index = new GroupIndex()
+  const roots = new Map<number, number>()
   let next = 1
   const ids = failures.map((told) => {
-    const failure = aFailure({ reason: 'attempts', errorClass: '', stack: null, ...told })
+    const failure = aFailure({ reason: 'attempts', errorClass: '', stack: '', ...told })
     const cause = toCause(failure, { name: 'orders' })
     const found = index.find(cause.fingerprint)
     if (found !== undefined) return found
     const match = index.match(cause)
-    if (match.kind === 'widen') index.widen(cause.bucket, match)
+    if (match.kind === 'widen') {
+      index.widen(cause, match)
+      for (const id of match.merged) roots.set(id, match.id)
+    }
     if (match.kind !== 'create') return match.id
     const id = next++
-    index.add({ id, fingerprint: cause.fingerprint, bucket: cause.bucket, template: cause.template, mergedInto: null })
+    index.add({ ...cause, id, isMerged: false })
     return id
   })
-  return ids.map((id) => index.resolve(id))
+  const findRoot = (id: number): number => {
+    const root = roots.get(id)
+    return root === undefined ? id : findRoot(root)
+  }
+  return ids.map(findRoot)
 }
 
 const texts = (messages: readonly string[]): Told[] => messages.map((message) => ({ message }))
@@ -191,7 +199,7 @@ describe('the stack decides, where there is one', () => {
 
   it('a group that began without a stack takes the frames of the first stack, and no others', () => {
     const failures = [
-      { errorClass: 'com.acme.ShopException', message: 'is null', stack: null },
+      { errorClass: 'com.acme.ShopException', message: 'is null', stack: '' },
       thrown('is null', [load, run]),
       thrown('is null', ['com.acme.Price.find(Price.java:3)', run]),
     ]

@@ -134,8 +134,8 @@ class Masker {
 
   /** A mask that the worker wrote, or a short time such as `<1 sec`. */
   #readAngle(): boolean {
-    const ahead = this.#text.slice(this.#at, this.#at + 24)
-    const mask = /^<[a-z*]{1,16}>/.exec(ahead)?.[0]
+    const ahead = this.#text.slice(this.#at, this.#at + 40)
+    const mask = /^<[a-z_*]{1,32}>/.exec(ahead)?.[0]
     const short = /^<[0-9.]{1,8} ?[a-z]{1,8}\b/.exec(ahead)?.[0]
     if (mask === undefined && short === undefined) return false
     this.#at += (mask ?? short ?? '').length
@@ -199,7 +199,9 @@ class Masker {
   /** Undefined: the quoted text is read like the message. */
   #showQuoted(content: string, close: number): string | undefined {
         const isName = /^[\p{L}_$@#][\p{L}\p{N}_$.@:-]{0,99}$/u.test(content)
-    const isKey = isName && /^\s?[:=](?![:=])/.test(this.#text.slice(close + 1, close + 4))
+    const sign = /^\s?([:=])(?![:=])/.exec(this.#text.slice(close + 1, close + 4))?.[1]
+    // In a sentence, a colon follows a value too: user "ann": unknown.
+    const isKey = isName && (sign === '=' || (sign === ':' && /(?:^|[{,(\n]\s?)$/.test(this.#output)))
     if (isKey) {
       this.#isInPath = pathKeys.test(content)
       this.#remember(content)
@@ -251,7 +253,7 @@ class Masker {
   }
 
   #putWord(text: string): void {
-    const lead = /^[=:#*~]+(?=.)/.exec(text)?.[0] ?? ''
+    const lead = /^(?:[=#*~]+|:(?!:))(?=.)/.exec(text)?.[0] ?? ''
     this.#output += lead
     const word = text.slice(lead.length)
     const url = word.includes('://') ? word.search(/[A-Za-z][A-Za-z0-9+.-]{0,30}:\/\//) : -1
@@ -311,7 +313,7 @@ class Masker {
     // The version of a product may have a comment: nginx/1.18.0 (Ubuntu).
     if (word.startsWith(`${shown}/`)) this.#at += /^ \([\w .;-]{1,40}\)/.exec(this.#text.slice(this.#at, this.#at + 48))?.[0].length ?? 0
     // A short number may be the code that a text follows: `14 UNAVAILABLE`, `550 5.1.1`.
-    this.#remember(/^[0-9]{1,3}$/.test(word) ? word : shown.includes('<') ? '' : word)
+    this.#remember(/^[0-9]{1,3}$/.test(word) ? word : shown.includes('<') ? '' : shown)
   }
 
   #isCode(word: string): boolean {
@@ -333,7 +335,9 @@ class Masker {
     const isAnnounced = isCounted || this.#isAfter(announcesCode)
     if (isAnnounced && /^(?:-?[0-9]{1,6}|0[xX][0-9a-fA-F]{4,8}|[0-9][0-9A-Z]{4})$/.test(word)) return true
     if (/^(?:[0-9]{2}[A-Z][0-9]{2}|[0-9][A-Z][0-9]{3})$/.test(word)) return true
-    if (/^[0-9]{5}$/.test(word) && this.#output.endsWith('(') && announcesCode.has(this.#earlier.toLowerCase())) return true
+    // MySQL: 1045 (28000), ERROR 1205 (HY000).
+    if (/^[0-9]{4}$/.test(word) && /^ \([0-9A-Z]{5}\)/.test(after)) return true
+    if (/^[0-9]{5}$/.test(word) && this.#output.endsWith('(') && /^[0-9]{4}$/.test(this.#before)) return true
     // An enhanced status code of SMTP.
     if (/^[245]\.[0-9]{1,3}\.[0-9]{1,3}$/.test(word)) return /^[245][0-9]{2}$/.test(this.#before)
     if (!/^[1-5][0-9]{2}$/.test(word)) return false
@@ -441,5 +445,5 @@ function findClosingQuote(text: string, index: number, sign: string): number {
 function collapseMasks(text: string): string {
   const first = text.indexOf('<')
   if (first < 0 || text.indexOf('<', first + 1) < 0) return text.trim()
-  return text.replaceAll(/(<[a-z*]+>)(?:(?:, ?| ?and | )\1)+/g, '$1').trim()
+  return text.replaceAll(/(<[a-z_*]+>)(?:(?:, ?| ?and | )\1)+/g, '$1').trim()
 }

@@ -10,6 +10,7 @@
  *     root at: com.example.Store.load
  *     at: com.example.Listener.on
  */
+import { cutText } from '../storable-text.ts'
 import { isVariable, readTemplate, type Token, writeTemplate } from './template.ts'
 
 export type Signature = Readonly<{
@@ -24,7 +25,8 @@ export type Signature = Readonly<{
   isCut: boolean
 }>
 
-const lineMax = 1_000
+const lineMax = 800
+const textMax = 4_000
 
 export function writeSignature(signature: Signature): string {
   const { chain, root, rootCodes, rootFrame, frames } = signature
@@ -37,8 +39,10 @@ export function writeSignature(signature: Signature): string {
     ...frames.map((frame) => `at: ${frame}`),
     ...(signature.isCut ? ['cut'] : []),
   ]
-    .map((line) => line.replaceAll('\n', ' ').slice(0, lineMax))
+    .map((line) => cutText(line.replaceAll('\n', ' '), lineMax))
     .join('\n')
+    .slice(0, textMax)
+    .toWellFormed()
 }
 
 export function readSignature(text: string): Signature {

@@ -5,24 +5,29 @@
 import type { MaskedMessage } from './mask-message.ts'
 
 const slugMax = 64
+/** A longer URL is left out as a whole. */
+const urlMax = 48
 const wordsBeforeCode = 8
-const url = /[a-z][a-z0-9+.-]*:\/\/[^\s"'`,;)\]}]*/gi
+const wordsBehindData = 3
+const url = /[a-z][a-z0-9+.-]{0,30}:\/\/[^\s"'`,;)\]}]*[^\s"'`,;)\]}:.]/gi
 
 export function toSlug({ text, codes }: MaskedMessage): string {
   // JSON has its codes between many keys.
-  if (/^[[{]/.test(text) && codes.length > 0) return joinWords(codes.flatMap(readWords))
-  const head = readWords(readHead(text, codes))
+  if (/^[[{]\s*["'[{]/.test(text) && codes.length > 0) return joinWords(codes.flatMap(readWords))
+  const head = readHead(text, codes)
+  const words = readWords(head)
   // A message that starts with data is named by the words behind it.
-  const words = head.length > 0 ? head : readWords(text).slice(0, 3)
-  return words.length === 0 ? 'unknown' : joinWords(words)
+  return joinWords(words.length === 0 && /<|:\/\//.test(head) ? readWords(text).slice(0, wordsBehindData) : words)
 }
 
 function readHead(text: string, codes: readonly string[]): string {
+  if (text.startsWith(':')) return ''
   // A colon inside a URL does not end the head.
   const plain = text.replaceAll(url, (found) => found.replaceAll(':', ' '))
   const colon = plain.search(/:(?=\s|$)|(?<=[\p{L}\p{N}_\])]):(?=[\p{L}<])/u)
   if (colon >= 0) return text.slice(0, colon)
-  const ends = codes.map((code) => text.indexOf(code) + code.length).filter((end) => end > 0)
+  // `[Errno 111] x`: the text in front of the message is its own head.
+  const ends = (text.startsWith('[') ? [] : codes).map((code) => text.indexOf(code) + code.length).filter((end) => end > 0)
   const first = text.slice(0, Math.min(...ends, text.length))
   if (ends.length > 0 && first.split(/\s+/).length <= wordsBeforeCode) return first
   return text.split(/\s/, 1)[0] ?? ''
@@ -30,8 +35,8 @@ function readHead(text: string, codes: readonly string[]): string {
 
 function readWords(text: string): string[] {
   const plain = text
-    .replaceAll(url, (found) => (found.length <= slugMax / 2 ? found.replace(/^[^:]*:/, '') : ' '))
-    .replaceAll(/<[a-z*]+>/g, ' ')
+    .replaceAll(url, (found) => (found.length <= urlMax ? found.replace(/^[^:]*:/, '') : ' '))
+    .replaceAll(/<[a-z_*]+>/g, ' ')
   return (plain.toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu) ?? []).map((word) => word.slice(0, slugMax))
 }
 

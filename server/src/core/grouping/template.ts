@@ -18,7 +18,7 @@ export const hole = '<*>'
 export const longHole = '<**>'
 export const tokensMax = 64
 
-const part = /<[a-z*]{1,16}>|[\p{L}\p{M}\p{N}_$@#&+~%*!?.'’\\-]+/gu
+const part = /<[a-z_*]{1,32}>|[\p{L}\p{M}\p{N}_$@#&+~%*!?.'’\\-]+/gu
 
 export function readTemplate(template: string): Token[] {
   const tokens: Token[] = []

@@ -1,5 +1,4 @@
 /** Recognises words that are data: ids, numbers, times, hosts, paths. */
-import { isErrorName } from '../reason.ts'
 import { hostEnding, units, wordsWithDigits } from './words.ts'
 
 const uuid = /^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/
@@ -78,4 +77,9 @@ export function readTime(text: string, start: number, word: string): number {
   time.lastIndex = start
   const found = time.exec(text)
   return found === null || time.lastIndex < start + word.length ? -1 : time.lastIndex
+}
+
+/** A class with a number in its name: `Base64DecodeError`. */
+function isErrorName(word: string): boolean {
+  return /^[A-Za-z]+[0-9]{1,3}[A-Za-z]*(?:Error|Exception|Failure|Fault)$/.test(word)
 }

@@ -12,12 +12,14 @@ import type { Connection, Row } from '../connection/connection.ts'
 import { beginWrite, type Connections } from '../connection/connections.ts'
 import { foundation } from './0001_foundation.ts'
 import { leaseCalls } from './0004_lease-calls.ts'
+import { groupTemplates } from './0005_group-templates.ts'
 import { dlqStatements } from './dlq-statements.ts'
 
 export const migrations: readonly Migration[] = [
   { name: '0001_foundation', sql: foundation },
   { name: '0002_dlq-statements', sql: dlqStatements },
   { name: '0004_lease-calls', sql: leaseCalls },
+  { name: '0005_group-templates', sql: groupTemplates },
 ]
 
 /** The oldest PostgreSQL that supports all our statements. */
