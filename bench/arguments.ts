@@ -11,6 +11,8 @@ export type BenchOptions = Readonly<{
   stores: readonly StoreKind[]
   /** The URL of another server to compare with. */
   peer?: string | undefined
+  /** The folder with the data to measure. */
+  data?: string | undefined
   log(line: string): void
 }>
 
@@ -23,6 +25,7 @@ const optionTexts = {
   ],
   store: ['--store <kind>', 'only this store: postgres or sqlite'],
   peer: ['--peer <url>', 'also measure this running server, which implements the Queue API'],
+  data: ['--data <folder>', 'labelled failures: *.ndjson, *.ndjson.gz and loghub/*.csv'],
 } as const
 type OptionName = keyof typeof optionTexts
 export type BenchFacts = Readonly<{ description: string; accepts: readonly OptionName[] }>
@@ -51,6 +54,7 @@ export function parseArguments(args: readonly string[], benches: Benches): Parse
         letters: { type: 'string' },
         store: { type: 'string' },
         peer: { type: 'string' },
+        data: { type: 'string' },
       },
     })
     if (values.help) return { kind: 'help', text }
@@ -67,6 +71,7 @@ export function parseArguments(args: readonly string[], benches: Benches): Parse
         letters: parseCount('letters', values.letters, countMax),
         stores: parseStores(values.store),
         peer: parsePeer(values.peer),
+        data: values.data,
       },
     }
   } catch (error) {

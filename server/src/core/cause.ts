@@ -1,21 +1,23 @@
 /**
- * The cause of a letter: what decides its group. With a usable stack it is the error class, the root cause and the
- * functions of the application that threw it; otherwise the class and the template of the message. Codes (status,
- * errno, SQLSTATE, names of fields) always separate. The time is linear in the text read, which is bounded.
+ * The cause of a letter decides its group. With a usable stack it is the error class, the root cause and the
+ * functions of the application that threw it; otherwise the class and the template of the message. Codes
+ * (status, errno, SQLSTATE, names of fields) always separate. The time is linear in the text read, which is
+ * bounded.
  *
- * `toCause` is a pure function of the failure. `grouping/match-group.ts` decides which stored group a new cause belongs to.
+ * `toCause` is a pure function of the failure. `grouping/match-group.ts` decides which stored group a new
+ * cause belongs to.
  */
 // biome-ignore lint/style/noRestrictedImports: a hash function is pure and does no I/O.
 import { hash } from 'node:crypto'
 import { errorClassMax, failureReasonMax } from './failure-bounds.ts'
-import type { Failure, Origin } from './item.ts'
-import { cutText, toStorableText } from './storable-text.ts'
 import { type MaskedMessage, maskMessage } from './grouping/mask-message.ts'
 import { readStack, type Stack, stackRead } from './grouping/read-stack.ts'
 import { type Signature, toShape, writeSignature } from './grouping/signature.ts'
 import { toSlug } from './grouping/slug.ts'
 import { isVariable, readTemplate } from './grouping/template.ts'
 import { toTitle } from './grouping/title.ts'
+import type { Failure, Origin } from './item.ts'
+import { cutText, toStorableText } from './storable-text.ts'
 
 export type Cause = Readonly<{
   /** 16 hexadecimal digits: a hash of everything that separates causes, and the origin. */
@@ -23,8 +25,9 @@ export type Cause = Readonly<{
   /** The same without the origin: equal causes of different queues have equal keys. */
   causeKey: string
   /**
-   * Only groups of one origin and bucket can be one group: 16 hexadecimal digits of the reason, error class, codes,
-   * and the first word of a message without a class. Empty: the cause is never compared with other groups.
+   * Only groups of one origin and bucket can be one group: 16 hexadecimal digits of the reason, error class,
+   * codes, and the first word of a message without a class. Empty: the cause is never compared with other
+   * groups.
    */
   bucket: string
   /** The name of the queue, topic or webhook that the letter came from. */
@@ -33,9 +36,9 @@ export type Cause = Readonly<{
   reason: string
   slug: string
   errorClass: string
-  /** What a person reads: the message without its variable parts. */
+  /** The message without its variable parts, as a person would write it. */
   title: string
-  /** What the template miner compares, see `signature.ts`. */
+  /** The words that the template miner compares, see `grouping/signature.ts`. */
   template: string
   /** Codes of the message: HTTP status, errno, SQLSTATE, names of fields and constraints. */
   codes: readonly string[]

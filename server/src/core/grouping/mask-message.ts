@@ -2,8 +2,9 @@
  * Replaces the parts of a message that differ from letter to letter by masks (`<id>`, `<n>`, `<host>`), and
  * collects its codes. One pass from left to right with a bounded look ahead, so that no input makes it slow.
  */
-import { toPlainText } from './plain-text.ts'
+
 import { maskUrl, maskUrlPath } from './mask-url.ts'
+import { toPlainText } from './plain-text.ts'
 import { isHost, isPath, isRandomWord, readTime, showNumbered } from './variable-words.ts'
 import {
   announcesCode,
@@ -22,7 +23,9 @@ import {
 export type MaskedMessage = Readonly<{
   /** The message with masks, in one line. */
   text: string
-  /** Codes and names of the program that separate causes, in the order of the message, without repetitions. */
+  /**
+   * Codes and names of the program that separate causes, in the order of the message, without repetitions.
+   */
   codes: readonly string[]
 }>
 
@@ -32,8 +35,9 @@ const bracketMax = 2_000
 const codesMax = 12
 
 /**
- * Most messages of a queue differ only in their numbers, and a number matters only in a code. So messages are cached
- * with each digit of a number replaced by the same digit, except messages whose masked text still has digits.
+ * Most messages of a queue differ only in their numbers, and a number matters only in a code. So messages are
+ * cached with each digit of a number replaced by the same digit, except messages whose masked text still has
+ * digits.
  */
 export function maskMessage(message: string): MaskedMessage {
   if (message.length > cachedLengthMax) return mask(message)
@@ -67,7 +71,8 @@ const isBracket = 3
 const isSign = 4
 
 const kinds = new Uint8Array(65_536)
-for (const code of [9, 10, 11, 12, 13, 32, 0xa0, 0x1680, 0x2028, 0x2029, 0x202f, 0x205f, 0x3000, 0xfeff]) kinds[code] = isSpace
+for (const code of [9, 10, 11, 12, 13, 32, 0xa0, 0x1680, 0x2028, 0x2029, 0x202f, 0x205f, 0x3000, 0xfeff])
+  kinds[code] = isSpace
 for (let code = 0x2000; code <= 0x200a; code++) kinds[code] = isSpace
 for (const sign of ',;)]}<>|`”›»』」') kinds[sign.charCodeAt(0)] = isSign
 for (const sign of '([{') kinds[sign.charCodeAt(0)] = isBracket
@@ -107,20 +112,17 @@ class Masker {
   }
 
   #next(): void {
-    switch (kinds[this.#text.charCodeAt(this.#at)]) {
-      case isSpace:
-        this.#at++
-        if (!this.#output.endsWith(' ')) this.#output += ' '
-        return
-      case isQuote:
-        return this.#readQuoted()
-      case isBracket:
-        return this.#readBracket()
-      case isSign:
-        return this.#readSign()
-      default:
-        return this.#readWord()
-    }
+    const kind = kinds[this.#text.charCodeAt(this.#at)]
+    if (kind === isSpace) this.#readSpace()
+    else if (kind === isQuote) this.#readQuoted()
+    else if (kind === isBracket) this.#readBracket()
+    else if (kind === isSign) this.#readSign()
+    else this.#readWord()
+  }
+
+  #readSpace(): void {
+    this.#at++
+    if (!this.#output.endsWith(' ')) this.#output += ' '
   }
 
   #readSign(): void {
@@ -139,7 +141,7 @@ class Masker {
     const short = /^<[0-9.]{1,8} ?[a-z]{1,8}\b/.exec(ahead)?.[0]
     if (mask === undefined && short === undefined) return false
     this.#at += (mask ?? short ?? '').length
-    this.#putMask(mask ?? '<duration>')
+    this.#output += this.#toMask(mask ?? '<duration>')
     return true
   }
 
@@ -152,7 +154,7 @@ class Masker {
     this.#output += sign
     if (isSql || isValue) {
       this.#at = this.#findClose(sign)
-      this.#putMask(isSql ? '<sql>' : '<text>')
+      this.#output += this.#toMask(isSql ? '<sql>' : '<text>')
       return
     }
     this.#at++
@@ -198,7 +200,7 @@ class Masker {
 
   /** Undefined: the quoted text is read like the message. */
   #showQuoted(content: string, close: number): string | undefined {
-        const isName = /^[\p{L}_$@#][\p{L}\p{N}_$.@:-]{0,99}$/u.test(content)
+    const isName = /^[\p{L}_$@#][\p{L}\p{N}_$.@:-]{0,99}$/u.test(content)
     const sign = /^\s?([:=])(?![:=])/.exec(this.#text.slice(close + 1, close + 4))?.[1]
     // In a sentence, a colon follows a value too: user "ann": unknown.
     const isKey = isName && (sign === '=' || (sign === ':' && /(?:^|[{,(\n]\s?)$/.test(this.#output)))
@@ -230,7 +232,8 @@ class Masker {
     }
     if (isPlain) {
       this.#at = end
-      return this.#putPlain(text.slice(start, end))
+      this.#putPlain(text.slice(start, end))
+      return
     }
     let wordEnd = end
     while (wordEnd > start && isEnding(text.charCodeAt(wordEnd - 1))) wordEnd--
@@ -245,11 +248,15 @@ class Masker {
 
   /** A word of letters only. Most words are such. */
   #putPlain(word: string): void {
-    const mayBeCode = this.#isInPath || word.charCodeAt(0) === upperE || mayEndKey(this.#output) || /^(?:code|statuscode|[0-9]{1,2})$/i.test(this.#before)
-    if (mayBeCode || word.length >= 16) return this.#putSimple(word)
-    if (this.#output.endsWith('<n> ') && units.has(word.toLowerCase())) return this.#putUnit(word)
-    this.#output += word
-    this.#remember(word)
+    const mayBeCode =
+      this.#isInPath ||
+      word.charCodeAt(0) === upperE ||
+      mayEndKey(this.#output) ||
+      announcesStatus.test(this.#before)
+    const isSimple = !mayBeCode && word.length < longWordMin && !this.#output.endsWith('<n> ')
+    const shown = isSimple ? word : this.#show(word)
+    if (isSimple) this.#remember(word)
+    this.#output += shown
   }
 
   #putWord(text: string): void {
@@ -257,81 +264,81 @@ class Masker {
     this.#output += lead
     const word = text.slice(lead.length)
     const url = word.includes('://') ? word.search(/[A-Za-z][A-Za-z0-9+.-]{0,30}:\/\//) : -1
+    const split = url < 0 ? findSplit(word) : 0
     if (url >= 0) {
       if (url > 0) this.#putWord(word.slice(0, url))
-      this.#putMask(maskUrl(word.slice(url)))
-      return
-    }
-    if (word.includes('@') && /^[^@\s=:/]{1,64}@[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N}_-]+)+$/u.test(word)) return this.#putMask('<email>')
-    const split = findSplit(word)
-    if (split > 0) {
+      this.#output += this.#toMask(maskUrl(word.slice(url)))
+    } else if (word.includes('@') && email.test(word)) this.#output += this.#toMask('<email>')
+    else if (split > 0) {
       this.#putWord(word.slice(0, split))
       this.#output += word[split] as string
       if (split + 1 < word.length) this.#putWord(word.slice(split + 1))
-      return
+    } else {
+      const shown = this.#show(word)
+      this.#output += shown
     }
-    this.#putSimple(word)
   }
 
-  #putSimple(word: string): void {
-    if (this.#isCode(word)) {
-      this.#output += this.#addCode(word)
-      return
-    }
-    if (isPath(word)) {
-      const isRequest = httpMethods.has(this.#before.toUpperCase()) || /^\/(?:api|v[0-9]+)\//.test(word)
-      return this.#putMask(isRequest ? maskUrlPath(word) : '<path>')
-    }
-    if (/[0-9]/.test(word)) return this.#putNumbered(word)
-    if (this.#output.endsWith('<n> ') && units.has(word.toLowerCase())) return this.#putUnit(word)
-    const mask = fileEnding.test(word) ? '<file>' : isHost(word) ? '<host>' : isRandomWord(word) ? '<id>' : ''
-    if (mask !== '') return this.#putMask(mask)
-    this.#output += word
-    if (this.#isInPath) this.#isInPath = false
+  /** How a word without parts is shown. May change the end of the output. */
+  #show(word: string): string {
+    if (this.#isCode(word)) return this.#addCode(word)
+    if (isPath(word)) return this.#toMask(this.#isRequestPath(word) ? maskUrlPath(word) : '<path>')
+    if (/[0-9]/.test(word)) return this.#showNumbered(word)
+    if (this.#output.endsWith('<n> ') && units.has(word.toLowerCase())) return this.#showUnit(word)
+    const mask = findMask(word)
+    if (mask !== '') return this.#toMask(mask)
+    this.#isInPath = false
     this.#remember(word)
+    return word
+  }
+
+  #isRequestPath(word: string): boolean {
+    return httpMethods.has(this.#before.toUpperCase()) || /^\/(?:api|v[0-9]+)\//.test(word)
   }
 
   /** A number, its unit, and the same size in another unit are one value: `1190 bytes (1.16 KB)`. */
-  #putUnit(word: string): void {
-    const isSize = /b(?:ytes?(?:\(s\))?)?$/i.test(word)
+  #showUnit(word: string): string {
     this.#output = this.#output.slice(0, -'<n> '.length)
-    this.#putMask(isSize ? '<size>' : '<duration>')
-    const plural = /^\(s\)/.exec(this.#text.slice(this.#at, this.#at + 3))
-    if (plural !== null) this.#at += plural[0].length
-    const again = /^ \([0-9.,]{1,12} ?[KMGT]i?B\)/.exec(this.#text.slice(this.#at, this.#at + 24))
-    if (again !== null) this.#at += again[0].length
+    this.#skip(/^\(s\)/)
+    this.#skip(/^ \([0-9.,]{1,12} ?[KMGT]i?B\)/)
+    return this.#toMask(/b(?:ytes?(?:\(s\))?)?$/i.test(word) ? '<size>' : '<duration>')
   }
 
-  #putNumbered(word: string): void {
+  #showNumbered(word: string): string {
     const timeEnd = readTime(this.#text, this.#at - word.length, word)
     if (timeEnd >= 0) {
       this.#at = timeEnd
-      return this.#putMask('<time>')
+      return this.#toMask('<time>')
     }
     const shown = showNumbered(word)
-    this.#output += shown
     // The version of a product may have a comment: nginx/1.18.0 (Ubuntu).
-    if (word.startsWith(`${shown}/`)) this.#at += /^ \([\w .;-]{1,40}\)/.exec(this.#text.slice(this.#at, this.#at + 48))?.[0].length ?? 0
+    if (word.startsWith(`${shown}/`)) this.#skip(/^ \([\w .;-]{1,40}\)/)
     // A short number may be the code that a text follows: `14 UNAVAILABLE`, `550 5.1.1`.
     this.#remember(/^[0-9]{1,3}$/.test(word) ? word : shown.includes('<') ? '' : shown)
+    return shown
+  }
+
+  /** Skips the text at the present place that the pattern matches. */
+  #skip(pattern: RegExp): void {
+    this.#at += pattern.exec(this.#text.slice(this.#at, this.#at + skippedMax))?.[0].length ?? 0
   }
 
   #isCode(word: string): boolean {
     if (errnoNames.has(word) || vendorCode.test(word) || isConstant(word)) return true
     const after = this.#text.slice(this.#at, this.#at + 24)
     if (/^[0-9]/.test(word) || word.startsWith('-')) return this.#isNumericCode(word, after)
-    const isGrpc =
-      grpcStatuses.has(word) &&
-      /^(?:code|statuscode|[0-9]{1,2})$/i.test(this.#before)
+    const isGrpc = grpcStatuses.has(word) && /^(?:code|statuscode|[0-9]{1,2})$/i.test(this.#before)
     if (isGrpc) return true
     // key=value, where the key names a kind of failure: type=missing, "status": FAILED
     const sign = /([=:])\s?$/.exec(this.#output)?.[1]
-    if (sign === undefined || !this.#isAfter(codeKeys) || !/^[A-Za-z][A-Za-z_.-]{1,63}$/.test(word)) return false
+    if (sign === undefined || !this.#isAfter(codeKeys) || !/^[A-Za-z][A-Za-z_.-]{1,63}$/.test(word))
+      return false
     return sign === '=' ? word !== 'null' : /[a-z][A-Z]|_/.test(word)
   }
 
   #isNumericCode(word: string, after: string): boolean {
-    const isCounted = /^(?:number|no|nr|num|id)$/i.test(this.#before) && announcesCode.has(this.#earlier.toLowerCase())
+    const isCounted =
+      /^(?:number|no|nr|num|id)$/i.test(this.#before) && announcesCode.has(this.#earlier.toLowerCase())
     const isAnnounced = isCounted || this.#isAfter(announcesCode)
     if (isAnnounced && /^(?:-?[0-9]{1,6}|0[xX][0-9a-fA-F]{4,8}|[0-9][0-9A-Z]{4})$/.test(word)) return true
     if (/^(?:[0-9]{2}[A-Z][0-9]{2}|[0-9][A-Z][0-9]{3})$/.test(word)) return true
@@ -342,12 +349,14 @@ class Masker {
     if (/^[245]\.[0-9]{1,3}\.[0-9]{1,3}$/.test(word)) return /^[245][0-9]{2}$/.test(this.#before)
     if (!/^[1-5][0-9]{2}$/.test(word)) return false
     const next = /^\s([A-Z][A-Za-z-]*)/.exec(after)?.[1]
-    return (next !== undefined && statusPhrases.has(next)) || /^[ -][245]\.[0-9]{1,3}\.[0-9]{1,3}\b/.test(after)
+    return (
+      (next !== undefined && statusPhrases.has(next)) || /^[ -][245]\.[0-9]{1,3}\.[0-9]{1,3}\b/.test(after)
+    )
   }
 
-  #putMask(mask: string): void {
-    this.#output += mask
+  #toMask(mask: string): string {
     this.#remember('')
+    return mask
   }
 
   #addCode(code: string): string {
@@ -364,6 +373,18 @@ class Masker {
   #isAfter(words: ReadonlySet<string>): boolean {
     return this.#before !== '' && words.has(this.#before.toLowerCase())
   }
+}
+
+const email = /^[^@\s=:/]{1,64}@[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N}_-]+)+$/u
+/** Words before the name of a gRPC status. */
+const announcesStatus = /^(?:code|statuscode|[0-9]{1,2})$/i
+const longWordMin = 16
+const skippedMax = 48
+
+function findMask(word: string): string {
+  if (fileEnding.test(word)) return '<file>'
+  if (isHost(word)) return '<host>'
+  return isRandomWord(word) ? '<id>' : ''
 }
 
 const pathKeys = /^(?:path|loc|instancePath|field|fields|property)$/i
@@ -420,25 +441,27 @@ function findSplit(word: string): number {
   if (colon <= 0 || word[colon + 1] === ':' || word[colon - 1] === ':') return 0
   const isTimeOrAddress = /^[0-9a-fA-F:.[\]-]+(?:T[0-9:.,Z+-]+)?(?:%\w+)?$/.test(word)
   if (isTimeOrAddress || /^[A-Za-z]:[\\/]/.test(word)) return 0
-  const isHostAndPort = /^[\w.-]+:[0-9]{1,5}$/.test(word) && (isHost(word) || /[.-]/.test(word.slice(0, colon)))
+  const isHostAndPort =
+    /^[\w.-]+:[0-9]{1,5}$/.test(word) && (isHost(word) || /[.-]/.test(word.slice(0, colon)))
   return isHostAndPort ? 0 : colon
 }
 
-/** An apostrophe within a word does not open a quoted text. */
+/** An apostrophe within a word neither opens nor closes a quoted text. */
 function findClosingQuote(text: string, index: number, sign: string): number {
   if (sign === "'" && /[\p{L}\p{N}]/u.test(text[index - 1] ?? '')) return -1
-  const closing = closings[sign] as string
   const last = Math.min(index + 1 + quotedMax, text.length - 1)
   for (let end = index + 1; end <= last; end++) {
     const each = text[end]
     if (each === '\n') return -1
     if (each === '\\') end++
-    // In „…“ and “…” either sign may close.
-    else if (each === closing || (sign === '„' && each === '”')) {
-      if (sign !== "'" || !isBetweenLetters(text, end)) return end
-    }
+    else if (closes(sign, each) && (sign !== "'" || !isBetweenLetters(text, end))) return end
   }
   return -1
+}
+
+/** In „…“ and „…” either sign closes. */
+function closes(opening: string, sign: string | undefined): boolean {
+  return sign === closings[opening] || (opening === '„' && sign === '”')
 }
 
 /** Lists of values are one value: `<host>, <host>` becomes `<host>`. */

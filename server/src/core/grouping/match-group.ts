@@ -1,10 +1,10 @@
 /**
- * Decides which group gets a letter whose cause has no group of its own: an online template miner. Its state are the
- * stored groups of the queue, so every server decides alike, and a restart forgets nothing.
+ * Decides which group gets a letter whose cause has no group of its own: an online template miner. Its state
+ * are the stored groups of the queue, so every server decides alike, and a restart forgets nothing.
  *
- * A letter joins the oldest group that describes it. Otherwise a group may become wider: at once if the stacks are
- * equal or the differing words have the shape of data, and for other words when enough groups differ only in them.
- * Codes never merge, because groups with different codes are in different buckets.
+ * A letter joins the oldest group that describes it. Otherwise a group may become wider: at once if the
+ * stacks are equal or the differing words have the shape of data, and for other words when enough groups
+ * differ only in them. Codes never merge, because groups with different codes are in different buckets.
  */
 import { readSignature, type Signature, writeSignature } from './signature.ts'
 import { toWiderTitle } from './title.ts'
@@ -14,7 +14,10 @@ export type GroupTemplate = Readonly<{ id: number; template: string }>
 export type GroupMatch =
   /** The group describes the letter. */
   | Readonly<{ kind: 'use'; id: number }>
-  /** The group gets this template and title. It now describes the groups `merged` too, so they become part of it. */
+  /**
+   * The group gets this template and title. It now describes the groups `merged` too, so they become part of
+   * it.
+   */
   | Readonly<{ kind: 'widen'; id: number; template: string; title: string; merged: readonly number[] }>
   | Readonly<{ kind: 'create' }>
 
@@ -102,9 +105,10 @@ function widen(group: Signature, letter: Signature): Wider | undefined {
     isLoose: isSameStack,
   }
   const message = widenTemplate(group.message, letter.message, rule)
-  const root = group.root.length === 0 || letter.root.length === 0
-    ? { tokens: group.root.length === 0 ? letter.root : group.root, groupsNeeded: 2 }
-    : widenTemplate(group.root, letter.root, { ...rule, similarityMin: similarityMin.withoutStack })
+  const root =
+    group.root.length === 0 || letter.root.length === 0
+      ? { tokens: group.root.length === 0 ? letter.root : group.root, groupsNeeded: 2 }
+      : widenTemplate(group.root, letter.root, { ...rule, similarityMin: similarityMin.withoutStack })
   if (message === undefined || root === undefined) return undefined
   const longer = letter.chain.length > group.chain.length ? letter : group
   const signature: Signature = {

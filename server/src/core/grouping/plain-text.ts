@@ -18,7 +18,9 @@ export function toPlainText(message: string): string {
   return message.includes('\n') ? joinLines(message.split('\n', linesMax)) : message
 }
 
-/** Lines that differ only in numbers from an earlier line repeat it, such as the problems of many elements. */
+/**
+ * Lines that differ only in numbers from an earlier line repeat it, such as the problems of many elements.
+ */
 function joinLines(lines: readonly string[]): string {
   const seen = new Set<string>()
   const kept: string[] = []

@@ -1,7 +1,7 @@
 /**
- * Decides about several causes without a group at once: which join stored groups, which get new groups, and which
- * groups change. Equal to deciding one after the other, so that a batch of letters gets the same groups as single
- * letters.
+ * Decides about several causes without a group at once: which join stored groups, which get new groups, and
+ * which groups change. Equal to deciding one after the other, so that a batch of letters gets the same groups
+ * as single letters.
  */
 import type { Cause } from '../cause.ts'
 import { GroupIndex, type IndexedGroup } from './group-index.ts'

@@ -1,5 +1,5 @@
 /** Reads one line of a stack trace. */
-import { isJavaLibrary, isDotnetLibrary, isPhpLibrary, isRustLibrary } from './libraries.ts'
+import { isDotnetLibrary, isJavaLibrary, isPhpLibrary, isRustLibrary } from './libraries.ts'
 
 /** `name`: the function without its variable parts; empty for frames of libraries and generated code. */
 export type Frame = Readonly<{ name: string; isPython?: boolean }>
@@ -25,7 +25,8 @@ function readAtFrame(text: string): Frame | undefined {
   return readJavaFrame(text) ?? readDotnetFrame(text)
 }
 
-const javaSource = /^(?:[\w$.-]+\.(?:java|kt|kts|scala|groovy|clj)(?::-?[0-9]+)?|Native Method|Unknown Source|<generated>|SourceFile(?::[0-9]+)?)$/
+const javaSource =
+  /^(?:[\w$.-]+\.(?:java|kt|kts|scala|groovy|clj)(?::-?[0-9]+)?|Native Method|Unknown Source|<generated>|SourceFile(?::[0-9]+)?)$/
 const generatedJava =
   /\$\$(?:Lambda|EnhancerBy|FastClassBy|SpringCGLIB|_)|\$Proxy[0-9]+|Generated(?:Method|Constructor|SerializationConstructor)Accessor|LambdaForm\$|BoundMethodHandle|\$(?:ByteBuddy|HibernateProxy|MockitoMock)\$|_WeldClientProxy|_ClientProxy|_Subclass/
 
@@ -49,11 +50,14 @@ function readJavaFrame(text: string): Frame | undefined {
 
 function isNodeFrame(text: string): boolean {
   return /:[0-9]+(?::[0-9]+)?\)?(?: \{)?$/.test(text)
-    ? !/ in \S.*:line [0-9]+$/.test(text) && !/\.(?:java|kt|kts|scala|groovy|clj|rs):[0-9]+\)?$/.test(text) && !/\.rs:[0-9]+:[0-9]+$/.test(text)
+    ? !/ in \S.*:line [0-9]+$/.test(text) &&
+        !/\.(?:java|kt|kts|scala|groovy|clj|rs):[0-9]+\)?$/.test(text) &&
+        !/\.rs:[0-9]+:[0-9]+$/.test(text)
     : /\((?:<anonymous>|native|index [0-9]+)\)$/.test(text)
 }
 
-const nodeLibrary = /node_modules|^(?:file:\/\/\/)?node:|^internal\/|^(?:native|<anonymous>|index [0-9]+)$|^(?:_?stream|net|events|timers|module|domain|vm|fs|http|https|tls|dns|util|bootstrap_node|evalmachine)[\w./<>]*\.js|^webpack\/|\(webpack\)|^ext:|^bun:|^\[eval\]/
+const nodeLibrary =
+  /node_modules|^(?:file:\/\/\/)?node:|^internal\/|^(?:native|<anonymous>|index [0-9]+)$|^(?:_?stream|net|events|timers|module|domain|vm|fs|http|https|tls|dns|util|bootstrap_node|evalmachine)[\w./<>]*\.js|^webpack\/|\(webpack\)|^ext:|^bun:|^\[eval\]/
 
 function readNodeFrame(text: string): Frame {
   const trimmed = text.endsWith(' {') ? text.slice(0, -2) : text
@@ -86,16 +90,21 @@ function readPythonFrame(text: string): Frame | undefined {
   const found = /^File "([^"]+)", line [0-9]+(?:, in (.+))?$/.exec(text)
   if (found === null) return undefined
   const file = found[1] as string
-  if (/(?:site|dist)-packages|\/lib(?:64)?\/python[0-9.]*\/|^<frozen|^<string>|\\lib\\/i.test(file)) return { name: '', isPython: true }
+  if (/(?:site|dist)-packages|\/lib(?:64)?\/python[0-9.]*\/|^<frozen|^<string>|\\lib\\/i.test(file))
+    return { name: '', isPython: true }
   const called = (found[2] ?? '').replace(/^.*\./, '')
   return { name: called === '<module>' ? readStem(file) : `${readStem(file)}.${called}`, isPython: true }
 }
 
 function readRubyFrame(text: string): Frame | undefined {
-  const found = /^(?:from )?(\S.*?\.(?:rb|erb|rake|ru|haml|slim)|<internal:[\w/-]+>|\(eval\S*\)):[0-9]+:in [`'](.+)'$/.exec(text)
+  const found =
+    /^(?:from )?(\S.*?\.(?:rb|erb|rake|ru|haml|slim)|<internal:[\w/-]+>|\(eval\S*\)):[0-9]+:in [`'](.+)'$/.exec(
+      text,
+    )
   if (found === null) return undefined
   const file = found[1] as string
-  if (/\/gems\/|\/(?:lib|bundle)\/ruby\/|^<internal:|^\(eval|\/vendor\/bundle\//.test(file)) return libraryFrame
+  if (/\/gems\/|\/(?:lib|bundle)\/ruby\/|^<internal:|^\(eval|\/vendor\/bundle\//.test(file))
+    return libraryFrame
   // Ruby 3.4 writes the class in front of the method, and a block is part of its method.
   const called = (found[2] as string).replace(/^(?:.* in )/, '').replace(/^.*[#.]/, '')
   return { name: `${readStem(file)}.${called}` }

@@ -1,7 +1,7 @@
 /**
- * Reads a stack trace of Java, Node, Python, Go, .NET, Ruby, PHP or Rust: the chain of its causes, and the functions
- * of the application in which it was thrown. Line numbers, addresses, hashes, generated classes, release folders and
- * the frames of libraries change without a change of the cause, so they are left out.
+ * Reads a stack trace of Java, Node, Python, Go, .NET, Ruby, PHP or Rust: the chain of its causes, and the
+ * functions of the application in which it was thrown. Line numbers, addresses, hashes, generated classes,
+ * release folders and the frames of libraries change without a change of the cause, so they are left out.
  */
 import { readFrame } from './read-frame.ts'
 
@@ -202,6 +202,5 @@ function readGoFunction(call: string, file: string): string {
   return name
     .replaceAll(/\[[^\]]*\]/g, '')
     .replaceAll(/\.(?:func|gowrap)[0-9]+(?:\.[0-9]+)*/g, '')
-    .replaceAll(/\((?:0x|\{)[^]*$/g, '')
     .replace(/^.*\//, '')
 }

@@ -1,6 +1,6 @@
 /**
- * What the miner compares: the message, the chain of causes and the frames, as lists of words. A group stores it as a
- * text of several lines, which `readSignature` reads back:
+ * The words that the miner compares: the message, the chain of causes and the frames, as lists of words. A
+ * group stores it as a text of several lines, which `readSignature` reads back:
  *
  *     Could not open JPA EntityManager for transaction
  *     caused by: org.hibernate.exception.JDBCConnectionException
@@ -64,6 +64,13 @@ export function readSignature(text: string): Signature {
 export function toShape({ message, chain, root, rootCodes, rootFrame, frames }: Signature): string {
   const words = (tokens: readonly Token[]) =>
     tokens.map(({ text, kind }) => (isVariable(kind) ? '<*>' : text)).join(' ')
-  const lines = [words(message), chain.join(' '), words(root), rootCodes.toSorted().join(' '), rootFrame, ...frames]
+  const lines = [
+    words(message),
+    chain.join(' '),
+    words(root),
+    rootCodes.toSorted().join(' '),
+    rootFrame,
+    ...frames,
+  ]
   return lines.join('\n')
 }

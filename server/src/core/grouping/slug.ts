@@ -1,6 +1,7 @@
 /**
- * The short form of a message, from the masked text: the words before the first colon; without a colon, the words up
- * to the first code, or the first word. `HTTP 503: upstream` becomes `http_503`, `network timeout` becomes `network`.
+ * The short form of a message, from the masked text: the words before the first colon; without a colon, the
+ * words up to the first code, or the first word. `HTTP 503: upstream` becomes `http_503`, `network timeout`
+ * becomes `network`.
  */
 import type { MaskedMessage } from './mask-message.ts'
 
@@ -17,7 +18,9 @@ export function toSlug({ text, codes }: MaskedMessage): string {
   const head = readHead(text, codes)
   const words = readWords(head)
   // A message that starts with data is named by the words behind it.
-  return joinWords(words.length === 0 && /<|:\/\//.test(head) ? readWords(text).slice(0, wordsBehindData) : words)
+  return joinWords(
+    words.length === 0 && /<|:\/\//.test(head) ? readWords(text).slice(0, wordsBehindData) : words,
+  )
 }
 
 function readHead(text: string, codes: readonly string[]): string {
@@ -27,7 +30,9 @@ function readHead(text: string, codes: readonly string[]): string {
   const colon = plain.search(/:(?=\s|$)|(?<=[\p{L}\p{N}_\])]):(?=[\p{L}<])/u)
   if (colon >= 0) return text.slice(0, colon)
   // `[Errno 111] x`: the text in front of the message is its own head.
-  const ends = (text.startsWith('[') ? [] : codes).map((code) => text.indexOf(code) + code.length).filter((end) => end > 0)
+  const ends = (text.startsWith('[') ? [] : codes)
+    .map((code) => text.indexOf(code) + code.length)
+    .filter((end) => end > 0)
   const first = text.slice(0, Math.min(...ends, text.length))
   if (ends.length > 0 && first.split(/\s+/).length <= wordsBeforeCode) return first
   return text.split(/\s/, 1)[0] ?? ''

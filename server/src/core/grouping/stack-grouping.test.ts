@@ -17,7 +17,10 @@ describe('the frames of the application', () => {
       '\tat com.sun.proxy.$Proxy88.create(Unknown Source)',
       '\tat jdk.internal.reflect.GeneratedMethodAccessor17.invoke(Unknown Source)',
     )
-    expect(readStack(stack).frames).toEqual(['com.acme.billing.TaxTable.rate', 'com.acme.billing.Invoicer.run'])
+    expect(readStack(stack).frames).toEqual([
+      'com.acme.billing.TaxTable.rate',
+      'com.acme.billing.Invoicer.run',
+    ])
   })
 
   it('Kotlin: numbered classes of coroutines are left out', () => {
@@ -44,7 +47,11 @@ describe('the frames of the application', () => {
   })
 
   it('Node: the short names of a minified bundle are not used', () => {
-    const stack = lines('Error: x', '    at Xy.a (/var/task/main.js:1:48213)', '    at b (/var/task/main.js:1:51020)')
+    const stack = lines(
+      'Error: x',
+      '    at Xy.a (/var/task/main.js:1:48213)',
+      '    at b (/var/task/main.js:1:51020)',
+    )
     expect(readStack(stack).frames).toEqual([])
   })
 
@@ -99,7 +106,11 @@ describe('the frames of the application', () => {
       '   at Acme.Stock.Cache`1.Get[T](String key)',
       '   at MassTransit.Middleware.Filter.Send(ConsumeContext context)',
     )
-    expect(readStack(stack).frames).toEqual(['Acme.Stock.Shelf.FindAsync', 'Acme.Stock.Picker.Pick', 'Acme.Stock.Cache.Get'])
+    expect(readStack(stack).frames).toEqual([
+      'Acme.Stock.Shelf.FindAsync',
+      'Acme.Stock.Picker.Pick',
+      'Acme.Stock.Cache.Get',
+    ])
   })
 
   it('Ruby: gems are left out, and both formats of the method are equal', () => {
@@ -181,7 +192,12 @@ describe('the root cause', () => {
       '  }',
       '}',
     )
-    expect(readStack(stack)).toMatchObject({ chain: ['Error'], rootMessage: 'write EPIPE', codes: ['EPIPE'], isCut: false })
+    expect(readStack(stack)).toMatchObject({
+      chain: ['Error'],
+      rootMessage: 'write EPIPE',
+      codes: ['EPIPE'],
+      isCut: false,
+    })
   })
 
   it('Python: the first of a chain of errors', () => {
@@ -235,7 +251,13 @@ describe('the root cause', () => {
   })
 
   it('Rust: the last of the listed causes', () => {
-    const stack = lines('Error: cannot plan', '', 'Caused by:', '    0: cannot read map', '    1: Permission denied (os error 13)')
+    const stack = lines(
+      'Error: cannot plan',
+      '',
+      'Caused by:',
+      '    0: cannot read map',
+      '    1: Permission denied (os error 13)',
+    )
     expect(readStack(stack)).toMatchObject({ rootMessage: 'Permission denied (os error 13)' })
   })
 

@@ -1,15 +1,15 @@
 /**
- * Templates of messages. A template is a text with masks (`<id>`, `<n>`) for values that are recognised by their
- * shape, and holes (`<*>`) for values that were learned from several messages. It is read as a list of words, so that
- * it can be stored and shown as one text.
+ * Templates of messages. A template is a text with masks (`<id>`, `<n>`) for values that are recognised by
+ * their shape, and holes (`<*>`) for values that were learned from several messages. It is read as a list of
+ * words, so that it can be stored and shown as one text.
  */
 
 /** `separator`: the signs in front of the word. `ending`: those behind the last word. */
 export type Token = Readonly<{ text: string; separator: string; kind: TokenKind; ending?: string }>
 
 /**
- * How likely a word is data. `mask`: recognised as data. `hole`: learned. `value`: has the shape of data, such as
- * `teal-vase` and `LOYAL`. `name`: may be data, such as `Anna`. `word`: a word of the message.
+ * How likely a word is data. `mask`: recognised as data. `hole`: learned. `value`: has the shape of data,
+ * such as `teal-vase` and `LOYAL`. `name`: may be data, such as `Anna`. `word`: a word of the message.
  */
 export type TokenKind = 'mask' | 'hole' | 'value' | 'name' | 'word'
 
@@ -34,7 +34,11 @@ export function readTemplate(template: string): Token[] {
     const last = tokens.at(-1)
     if (last === undefined || !joinToken(tokens, last, trimmed, separator)) {
       const kind = classify(trimmed, last === undefined || startsSentence(separator))
-      tokens.push({ text: trimmed, separator, kind: separator.endsWith('=') ? toValueKind(trimmed, kind) : kind })
+      tokens.push({
+        text: trimmed,
+        separator,
+        kind: separator.endsWith('=') ? toValueKind(trimmed, kind) : kind,
+      })
     }
   }
   const last = tokens.pop()
@@ -43,8 +47,8 @@ export function readTemplate(template: string): Token[] {
 }
 
 /**
- * Whether the word is part of the token before it: neighbouring masks are one value (a list, a value with its unit),
- * and so is a name with its number (`worker-<n>`).
+ * Whether the word is part of the token before it: neighbouring masks are one value (a list, a value with its
+ * unit), and so is a name with its number (`worker-<n>`).
  */
 function joinToken(tokens: Token[], last: Token, word: string, separator: string): boolean {
   const kind = classify(word, false)
@@ -55,7 +59,11 @@ function joinToken(tokens: Token[], last: Token, word: string, separator: string
     return true
   }
   if (separator !== '' && !/^[-_.#]$/.test(separator)) return false
-  tokens[index] = { ...last, text: last.text + separator + word, kind: last.kind === 'value' ? 'value' : 'name' }
+  tokens[index] = {
+    ...last,
+    text: last.text + separator + word,
+    kind: last.kind === 'value' ? 'value' : 'name',
+  }
   return true
 }
 

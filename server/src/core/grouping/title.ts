@@ -12,7 +12,8 @@ export function toTitle(message: string, signature: Signature): string {
   const rootClass = signature.chain.at(-1)?.replace(/^.*[.\\:](?=[A-Za-z_$])/, '') ?? ''
   const cause = [rootClass, root].filter((text) => text !== '').join(': ')
   // Messages often repeat the message of their cause.
-  const isKnown = cause === '' || (root !== '' && shown.includes(root)) || (root === '' && shown.includes(rootClass))
+  const isKnown =
+    cause === '' || (root !== '' && shown.includes(root)) || (root === '' && shown.includes(rootClass))
   const title = isKnown ? shown : shown === '' ? cause : `${shown} (caused by ${cause})`
   return toStorableText(cutText(title, titleMax))
 }

@@ -5,7 +5,9 @@ import { hole, isVariable, longHole, type Token } from './template.ts'
 const groupsNeeded = { data: 2, name: 3, word: 5 }
 const placesMax = 3
 
-/** Whether the template describes the message: its holes stand for any word, its masks for recognised data. */
+/**
+ * Whether the template describes the message: its holes stand for any word, its masks for recognised data.
+ */
 export function covers(template: readonly Token[], tokens: readonly Token[]): boolean {
   let at = 0
   let index = 0
@@ -45,29 +47,38 @@ export type WideningRule = Readonly<{
 type Wider = Readonly<{ tokens: readonly Token[]; groupsNeeded: number }>
 
 /** Undefined: the templates have too little in common. */
-export function widenTemplate(a: readonly Token[], b: readonly Token[], rule: WideningRule): Wider | undefined {
+export function widenTemplate(
+  a: readonly Token[],
+  b: readonly Token[],
+  rule: WideningRule,
+): Wider | undefined {
   const longest = Math.max(a.length, b.length)
   if (longest === 0) return { tokens: a, groupsNeeded: groupsNeeded.data }
   if (!rule.isLoose && !hasEqualStart(a, b)) return undefined
   const pairs = alignTokens(a, b)
   if (pairs.length < longest * rule.similarityMin) return undefined
-  const tokens: Token[] = []
-  let needed = groupsNeeded.data
-  let places = 0
+  const places = findPlaces(a, b, pairs)
+  const needed = rule.isLoose ? [] : places.map(countGroupsNeeded)
+  if (needed.length > placesMax || needed.includes(undefined)) return undefined
+  const tokens = pairs.map(([inA, inB]) => mergeEqual(a[inA] as Token, b[inB] as Token))
+  // From the end, because each hole moves the words behind it.
+  for (const place of places.toReversed()) tokens.splice(place.index, 0, toHole(place))
+  return { tokens, groupsNeeded: Math.max(groupsNeeded.data, ...needed.map((count) => count ?? 0)) }
+}
+
+/** Words of both templates that stand in the same place and differ. `index`: the number of equal words before. */
+type Place = Readonly<{ index: number; a: readonly Token[]; b: readonly Token[] }>
+
+function findPlaces(a: readonly Token[], b: readonly Token[], pairs: readonly Pair[]): Place[] {
+  const places: Place[] = []
   let [fromA, fromB] = [0, 0]
-  for (const [endA, endB] of [...pairs, [a.length, b.length] as const]) {
-    const [partA, partB] = [a.slice(fromA, endA), b.slice(fromB, endB)]
-    if (partA.length + partB.length > 0) {
-      const count = rule.isLoose ? groupsNeeded.data : countGroupsNeeded(partA, partB)
-      if (count === undefined || ++places > placesMax && !rule.isLoose) return undefined
-      needed = Math.max(needed, count)
-      tokens.push(toHole(partA, partB))
-    }
-    if (endA < a.length && endB < b.length) tokens.push(mergeEqual(a[endA] as Token, b[endB] as Token))
+  for (const [index, [endA, endB]] of [...pairs, [a.length, b.length] as const].entries()) {
+    const place = { index, a: a.slice(fromA, endA), b: b.slice(fromB, endB) }
+    if (place.a.length + place.b.length > 0) places.push(place)
     fromA = endA + 1
     fromB = endB + 1
   }
-  return { tokens, groupsNeeded: needed }
+  return places
 }
 
 /** A message starts with the word that says what failed. */
@@ -75,7 +86,7 @@ function hasEqualStart([a]: readonly Token[], [b]: readonly Token[]): boolean {
   return a !== undefined && b !== undefined && isEqual(a, b)
 }
 
-function toHole(a: readonly Token[], b: readonly Token[]): Token {
+function toHole({ a, b }: Place): Token {
   const separator = a[0]?.separator ?? b[0]?.separator ?? ' '
   const isSingle = a.length === 1 && b.length === 1 && a[0]?.text !== longHole && b[0]?.text !== longHole
   const ending = a.at(-1)?.ending ?? ''
@@ -87,7 +98,7 @@ function mergeEqual(a: Token, b: Token): Token {
 }
 
 /** Undefined: the words cannot be one value. */
-function countGroupsNeeded(a: readonly Token[], b: readonly Token[]): number | undefined {
+function countGroupsNeeded({ a, b }: Place): number | undefined {
   if (a.length === 0 || b.length === 0) return undefined
   const isData = ({ kind }: Token) => kind !== 'word' && kind !== 'name'
   if (a.every(isData) && b.every(isData)) return groupsNeeded.data

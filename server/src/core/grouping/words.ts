@@ -1,6 +1,6 @@
 /**
- * The words and codes that the grouping knows. Codes separate causes; words in front of a value say whether the
- * value is a code, a name of the program (field, constraint), or data.
+ * The words and codes that the grouping knows. Codes separate causes; words in front of a value say whether
+ * the value is a code, a name of the program (field, constraint), or data.
  */
 
 const setOf = (text: string): ReadonlySet<string> => new Set(text.split(/\s+/).filter((word) => word !== ''))
@@ -11,12 +11,14 @@ export const announcesCode = setOf(`http https status code statuscode status_cod
   fehler fehlercode erreur codigo código код ошибка mqrc retcode`)
 
 /** Keys and words whose value is a code although it has no digits: `code: 'invalid_type'`, `type=missing`. */
-export const codeKeys = setOf(`code errorcode error_code errcode type error_type errortype status reason state kind
+export const codeKeys =
+  setOf(`code errorcode error_code errcode type error_type errortype status reason state kind
   expected received keyword rule violation condition error exception errno name_of_error classification
   failurecode failure_code declinecode decline_code subcode sub_code`)
 
 /** Words in front of a name that the program defines. Such a name separates causes. */
-export const namesProgram = setOf(`field fields property properties column columns constraint relation table index
+export const namesProgram =
+  setOf(`field fields property properties column columns constraint relation table index
   key parameter param params argument arguments attribute reading setting function method class type variable
   header option schema module identifier member element tag enum flag required missing undefined path loc
   instancepath collection view trigger sequence procedure role permission scope claim spalte feld eigenschaft
@@ -28,7 +30,8 @@ export const textKeys = setOf(`message msg detail details title error err error_
 
 export const httpMethods = setOf('GET POST PUT PATCH DELETE HEAD OPTIONS TRACE CONNECT')
 
-export const grpcStatuses = setOf(`CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS
+export const grpcStatuses =
+  setOf(`CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS
   PERMISSION_DENIED RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE
   DATA_LOSS UNAUTHENTICATED Canceled Unknown InvalidArgument DeadlineExceeded NotFound AlreadyExists
   PermissionDenied ResourceExhausted FailedPrecondition Aborted OutOfRange Unimplemented Internal Unavailable
@@ -44,7 +47,8 @@ export const errnoNames = setOf(`E2BIG EACCES EADDRINUSE EADDRNOTAVAIL EAFNOSUPP
   ETXTBSY EWOULDBLOCK EXDEV ECONNECTION EAUTH EENVELOPE EMESSAGE EPARSE EREQUEST ELOGIN`)
 
 /** First words of the reason phrases of HTTP: `502 Bad Gateway` is a status, `502 items` is not. */
-export const statusPhrases = setOf(`Bad Unauthorized Payment Forbidden Not Method Proxy Request Conflict Gone Length
+export const statusPhrases =
+  setOf(`Bad Unauthorized Payment Forbidden Not Method Proxy Request Conflict Gone Length
   Precondition Payload Content URI Unsupported Range Expectation Misdirected Unprocessable Locked Failed Too Upgrade
   Unavailable Internal Service Gateway HTTP Variant Insufficient Loop Network Moved Found See Temporary Permanent
   Multiple Unknown Entity Client Origin`)
@@ -57,7 +61,8 @@ export const vendorCode =
   /^(?:(?:ORA|TNS|PLS|SP2|DPY|DPI|RMAN|IMP|EXP|LRM|DRG|PG|MY|MYSQL|JDBC|SQL|DB2|ERR|ERROR|E|MSG|KAFKA|SAP|SMTP|LDAP)-[0-9]{3,6}|E[0-9]{4,5}|(?:AADSTS|HHH|HV|ISPN|JBAS|UT|ELY|IJ|AMQ|MQRC|JMSWMQ|JMSCC|SRVE|DSRA|WFLY[A-Z]{0,6}|CWWK[A-Z]|CWPKI|ARJUNA|SQL|NU|CS|TS|MSB|CA|IDX|ERR|EVT)[0-9]{4,7}[A-Z]?)$/
 
 /** Words with digits that are words: `sha256`, `oauth2`. In lower case. */
-export const wordsWithDigits = setOf(`base64 base32 oauth2 oauth1 http2 http3 h2 ipv4 ipv6 sha1 sha256 sha384 sha512 md5
+export const wordsWithDigits =
+  setOf(`base64 base32 oauth2 oauth1 http2 http3 h2 ipv4 ipv6 sha1 sha256 sha384 sha512 md5
   utf8 utf16 utf-8 utf-16 iso8859 x509 s3 ec2 log4j log4j2 k8s i18n l10n p12 pkcs12 pkcs8 pkcs1 pkcs7 psycopg2 psycopg3
   asn1 rs256 hs256 es256 ps256 tls1 sslv3 tlsv1 mp3 mp4 h264 win32 x86 amd64 arm64 int8 int16 int32 int64 uint8 uint16
   uint32 uint64 float32 float64 i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 crc32 adler32 aes128 aes256 argon2 bzip2 gzip2
@@ -65,7 +70,8 @@ export const wordsWithDigits = setOf(`base64 base32 oauth2 oauth1 http2 http3 h2
   iso8601 rfc3339 sec1 ssh2 ldap3 sqlite3 boto3 urllib3 aio2 psr7 psr4 utf32 3rd 2fa 3ds 1st 2nd h1 h3`)
 
 /** Units of time, size and share, in lower case. */
-export const units = setOf(`ms msec msecs millis millisecond milliseconds millisecond(s) us µs microsecond microseconds
+export const units =
+  setOf(`ms msec msecs millis millisecond milliseconds millisecond(s) us µs microsecond microseconds
   ns nanoseconds s sec secs second seconds second(s) m min mins minute minutes minute(s) h hr hrs hour hours hour(s) d
   day days day(s) week weeks b byte bytes byte(s) kb mb gb tb kib mib gib tib kbytes mbytes % percent
   sekunde sekunden minuten stunden tage millisekunden`)

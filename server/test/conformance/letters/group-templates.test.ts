@@ -13,8 +13,12 @@ const products = ['teal-vase-medium', 'red-towel-small', 'sage-mug-mini', 'navy-
 describeStores('templates of groups', (given) => {
   const actions = createLetterActions(given)
   const letterWith = (message: string) =>
-    aLetter({ failure: aFailure({ errorClass: 'E', message, stack: '' }), origin: anOrigin({ name: 'shop' }) })
-  const capture = (queue: string, messages: readonly string[]) => actions.capture(queue, messages.map(letterWith))
+    aLetter({
+      failure: aFailure({ errorClass: 'E', message, stack: '' }),
+      origin: anOrigin({ name: 'shop' }),
+    })
+  const capture = (queue: string, messages: readonly string[]) =>
+    actions.capture(queue, messages.map(letterWith))
   const groups = async (filter: CountedFilter) =>
     given.storage.listGroups({ filter, isEmptyToo: false, countMax: 100 })
   const groupIds = async (queue: string) => {
@@ -25,16 +29,24 @@ describeStores('templates of groups', (given) => {
   it('letters that differ in words with the shape of data share a group, and its title shows the template', async () => {
     const queue = await given.queue()
     for (const product of products) await capture(queue, [`unknown SKU ${product}`])
-    expect(await groups({ queues: [queue] })).toMatchObject([{ title: 'unknown SKU <*>', count: products.length }])
+    expect(await groups({ queues: [queue] })).toMatchObject([
+      { title: 'unknown SKU <*>', count: products.length },
+    ])
   })
 
   it('a batch of letters gets the same groups as single letters', async () => {
     const [single, batch] = [await given.queue(), await given.queue()]
-    const messages = [...products.map((product) => `unknown SKU ${product}`), ...names.map((name) => `no user ${name}`)]
+    const messages = [
+      ...products.map((product) => `unknown SKU ${product}`),
+      ...names.map((name) => `no user ${name}`),
+    ]
     for (const message of messages) await capture(single, [message])
     await capture(batch, messages)
     const titles = async (queue: string) =>
-      (await groups({ queues: [queue] })).map(({ title }) => title).filter((title) => title.includes('<*>')).toSorted()
+      (await groups({ queues: [queue] }))
+        .map(({ title }) => title)
+        .filter((title) => title.includes('<*>'))
+        .toSorted()
     expect(await titles(batch)).toEqual(await titles(single))
     expect(await titles(batch)).toEqual(['no user <*>', 'unknown SKU <*>'])
   })
@@ -53,14 +65,23 @@ describeStores('templates of groups', (given) => {
   it('codes are never merged', async () => {
     const queue = await given.queue()
     const statuses = [400, 401, 403, 404, 409, 422, 429, 500]
-    await capture(queue, statuses.map((status) => `Request failed with status code ${status}`))
+    await capture(
+      queue,
+      statuses.map((status) => `Request failed with status code ${status}`),
+    )
     expect(await groups({ queues: [queue] })).toHaveLength(statuses.length)
   })
 
   it('letters of another queue with the same cause get the same cause, and their own group', async () => {
     const [one, two] = [await given.queue(), await given.queue()]
-    await capture(one, products.slice(0, 2).map((product) => `unknown SKU ${product}`))
-    await capture(two, products.slice(2).map((product) => `unknown SKU ${product}`))
+    await capture(
+      one,
+      products.slice(0, 2).map((product) => `unknown SKU ${product}`),
+    )
+    await capture(
+      two,
+      products.slice(2).map((product) => `unknown SKU ${product}`),
+    )
     expect(await groups({ queues: [one, two] })).toHaveLength(2)
   })
 })
@@ -71,7 +92,8 @@ describe.each(['SQLite file', 'PostgreSQL'] as const)('templates of groups on di
     try {
       for (const product of products) {
         const storage = await testStore.open()
-        if (product === products[0]) await run(storage, { op: 'create-queue', queue: { name: 'dead' }, now: noon })
+        if (product === products[0])
+          await run(storage, { op: 'create-queue', queue: { name: 'dead' }, now: noon })
         const items = [aLetter({ failure: aFailure({ message: `unknown SKU ${product}`, stack: '' }) })]
         await run(storage, { op: 'import', queue: 'dead', partition: 0, items, now: noon })
         const found = await storage.listGroups({ filter: {}, isEmptyToo: false, countMax: 10 })
@@ -90,7 +112,9 @@ describeTheseStores(['PostgreSQL'], 'templates of groups with two servers', (giv
     const servers = [given.storage, await given.testStore.open()]
     const messages = Array.from({ length: 40 }, (_, index) => {
       const product = `${['teal', 'red', 'navy', 'plum'][index % 4]}-${['vase', 'mug', 'towel'][index % 3]}-${'abcdefghij'[index % 10]}`
-      return index % 2 === 0 ? `unknown SKU ${product}` : `Request failed with status code ${400 + (index % 5)}`
+      return index % 2 === 0
+        ? `unknown SKU ${product}`
+        : `Request failed with status code ${400 + (index % 5)}`
     })
     await Promise.all(
       messages.map((message, index) =>
@@ -103,7 +127,11 @@ describeTheseStores(['PostgreSQL'], 'templates of groups with two servers', (giv
         }),
       ),
     )
-    const found = await given.storage.listGroups({ filter: { queues: [queue] }, isEmptyToo: false, countMax: 100 })
+    const found = await given.storage.listGroups({
+      filter: { queues: [queue] },
+      isEmptyToo: false,
+      countMax: 100,
+    })
     expect(found.map(({ title }) => title).toSorted()).toEqual([
       ...[400, 401, 402, 403, 404].map((status) => `Request failed with status code ${status}`),
       'unknown SKU <*>',

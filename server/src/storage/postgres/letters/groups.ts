@@ -1,21 +1,22 @@
 /**
- * The groups of letters. A group is created with its first letter, and its fingerprint never changes, so a server
- * may cache the id of a group forever. Ids of queues are never reused, so cached groups of a deleted queue
- * belong to no other queue.
+ * The groups of letters. A group is created with its first letter, and its fingerprint never changes, so a
+ * server may cache the id of a group forever. Ids of queues are never reused, so cached groups of a deleted
+ * queue belong to no other queue.
  *
- * A cause without a group may belong to a group that exists (`core/grouping/match-group.ts`). Then the template of
- * that group becomes wider, and groups that it covers are shown as part of it (`merged_into`). Their letters stay
- * where they are. Transactions that change the groups of a queue in this way wait for each other.
+ * A cause without a group may belong to a group that exists (`core/grouping/match-group.ts`). Then the
+ * template of that group becomes wider, and groups that it covers are shown as part of it (`merged_into`).
+ * Their letters stay where they are. Transactions that change the groups of a queue in this way wait for each
+ * other.
  *
  * The time at which a group was first seen changes too, and only to an earlier time, because letters may
  * arrive in another order than they died. A server also caches a time at which each group was already seen,
  * and writes to the group only for an earlier letter. Letters that arrive in order write nothing.
  */
 import { type Cause, foldCause, toCause } from '../../../core/cause.ts'
-import type { Instant } from '../../../core/instant.ts'
 import type { IndexedGroup } from '../../../core/grouping/group-index.ts'
 import { candidatesMax, matchGroup } from '../../../core/grouping/match-group.ts'
 import { type GroupsPlan, planGroups } from '../../../core/grouping/plan-groups.ts'
+import type { Instant } from '../../../core/instant.ts'
 import type { Failure, Origin } from '../../../core/item.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Row, Statement } from '../connection/connection.ts'
@@ -438,7 +439,9 @@ async function findCauseKeys({ connection }: Transaction, list: readonly WantedG
   return list.map(({ cause: { bucket, template, causeKey } }) => {
     const alike = groups.filter((group) => group.bucket === bucket)
     const match = matchGroup(template, alike)
-    return match.kind === 'create' ? causeKey : (alike.find(({ id }) => id === match.id)?.causeKey ?? causeKey)
+    return match.kind === 'create'
+      ? causeKey
+      : (alike.find(({ id }) => id === match.id)?.causeKey ?? causeKey)
   })
 }
 

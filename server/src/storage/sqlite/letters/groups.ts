@@ -20,9 +20,9 @@ const findCauseSql = `select id, template, cause_key from groups
  * The groups of letters, cached by the only writer of the file. It reads the groups of a queue on first use
  * and must call `invalidate` after every rollback.
  *
- * A cause without a group may belong to a group that exists (`core/grouping/match-group.ts`): the template of that
- * group becomes wider, and groups that it then covers are shown as part of it (`merged_into`). The letters of such
- * groups stay where they are.
+ * A cause without a group may belong to a group that exists (`core/grouping/match-group.ts`): the template of
+ * that group becomes wider, and groups that it then covers are shown as part of it (`merged_into`). The
+ * letters of such groups stay where they are.
  */
 export class GroupCache {
   readonly #database: Database
@@ -92,7 +92,19 @@ export class GroupCache {
     const id = readNumber(
       this.#database.array(
         insertSql,
-        ...[queueRow.id, fingerprint, causeKey, bucket, origin, reason, slug, errorClass, title, template, seenAt],
+        ...[
+          queueRow.id,
+          fingerprint,
+          causeKey,
+          bucket,
+          origin,
+          reason,
+          slug,
+          errorClass,
+          title,
+          template,
+          seenAt,
+        ],
       ) ?? [],
       0,
     )
@@ -115,7 +127,9 @@ export class GroupCache {
       causeKey: readText(row, 2),
     }))
     const match = matchGroup(template, groups)
-    return match.kind === 'create' ? causeKey : (groups.find(({ id }) => id === match.id)?.causeKey ?? causeKey)
+    return match.kind === 'create'
+      ? causeKey
+      : (groups.find(({ id }) => id === match.id)?.causeKey ?? causeKey)
   }
 
   #readIndex(queueId: number): GroupIndex {
