@@ -144,6 +144,7 @@ describe('values do not separate causes', () => {
       ['write failed tenant=acme region=eu-west-1', 'write failed tenant=globex region=us-east-2'],
     ],
     ['Cyrillic messages with numbers', ['Заказ 4711 не найден', 'Заказ 99 не найден']],
+    ['numbers of things', ['query returned 5 rows', 'query returned 12345 rows', 'query returned 71 rows']],
     ['Japanese messages with numbers', ['注文 4711 が見つかりません', '注文 99 が見つかりません']],
   ])('%s', (_, messages) => {
     expect(countGroups(texts(messages))).toBe(1)
@@ -166,6 +167,10 @@ describe('codes and names of the program separate causes', () => {
       ['Request failed with status code 429', 'Request failed with status code 500'],
     ],
     ['HTTP status as a property', ['call failed: status=401', 'call failed: status=403']],
+    [
+      'HTTP status after a verb',
+      ['partner responded with 503', 'partner responded with 404', 'partner returned 401'],
+    ],
     ['HTTP status in JSON', ['{"status":409,"title":"Conflict"}', '{"status":412,"title":"Conflict"}']],
     [
       'names of errno',
@@ -350,6 +355,11 @@ describe('the stack decides, where there is one', () => {
       thrown(message, [load, run]),
     )
     expect(countGroups(failures)).toBe(2)
+  })
+
+  it('five messages without a common word from one place are free text', () => {
+    const names = ['Anna', 'berg and valley', 'Chen Li', 'Doe John Jr', 'eve', 'Frank']
+    expect(countGroups(names.map((message) => thrown(message, [load, run])))).toBe(1)
   })
 
   it('different root causes are different causes, although all other text is equal', () => {

@@ -8,11 +8,14 @@ import { toPlainText } from './plain-text.ts'
 import { isHost, isPath, isRandomWord, readTime, showNumbered } from './variable-words.ts'
 import {
   announcesCode,
+  announcesHttpStatus,
+  beforeCode,
   codeKeys,
   errnoNames,
   fileEnding,
   grpcStatuses,
   httpMethods,
+  mayNameProgram,
   namesProgram,
   statusPhrases,
   textKeys,
@@ -210,8 +213,13 @@ class Masker {
       return content
     }
     if (/^(?:[A-Z]+ )?[a-z][a-z0-9+.-]*:\/\//.test(content)) return undefined
+    const isPlainName = isName && showNumbered(content) !== '<id>'
     const isProgram = this.#isInPath || this.#isAfter(namesProgram) || this.#isAfter(codeKeys)
-    if (isName && isProgram && showNumbered(content) !== '<id>') return this.#addCode(content)
+    if (isPlainName && isProgram) return this.#addCode(content)
+    if (isPlainName && this.#isAfter(mayNameProgram)) {
+      this.#remember('')
+      return content
+    }
     if (this.#isAfter(textKeys)) return undefined
     if (isCodeName(content) || errnoNames.has(content) || isConstant(content)) return this.#addCode(content)
     this.#remember('')
@@ -337,10 +345,8 @@ class Masker {
   }
 
   #isNumericCode(word: string, after: string): boolean {
-    const isCounted =
-      /^(?:number|no|nr|num|id)$/i.test(this.#before) && announcesCode.has(this.#earlier.toLowerCase())
-    const isAnnounced = isCounted || this.#isAfter(announcesCode)
-    if (isAnnounced && /^(?:-?[0-9]{1,6}|0[xX][0-9a-fA-F]{4,8}|[0-9][0-9A-Z]{4})$/.test(word)) return true
+    if (this.#isAnnounced(announcesCode) && announcedCode.test(word)) return true
+    if (this.#isAnnounced(announcesHttpStatus) && /^[1-5][0-9]{2}$/.test(word)) return true
     if (/^(?:[0-9]{2}[A-Z][0-9]{2}|[0-9][A-Z][0-9]{3})$/.test(word)) return true
     // MySQL: 1045 (28000), ERROR 1205 (HY000).
     if (/^[0-9]{4}$/.test(word) && /^ \([0-9A-Z]{5}\)/.test(after)) return true
@@ -370,6 +376,11 @@ class Masker {
     this.#before = word
   }
 
+  /** Whether one of the words stands before, or before a word such as `with`. */
+  #isAnnounced(words: ReadonlySet<string>): boolean {
+    return this.#isAfter(words) || (this.#isAfter(beforeCode) && words.has(this.#earlier.toLowerCase()))
+  }
+
   #isAfter(words: ReadonlySet<string>): boolean {
     return this.#before !== '' && words.has(this.#before.toLowerCase())
   }
@@ -378,6 +389,7 @@ class Masker {
 const email = /^[^@\s=:/]{1,64}@[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N}_-]+)+$/u
 /** Words before the name of a gRPC status. */
 const announcesStatus = /^(?:code|statuscode|[0-9]{1,2})$/i
+const announcedCode = /^(?:-?[0-9]{1,6}|0[xX][0-9a-fA-F]{4,8}|[0-9][0-9A-Z]{4})$/
 const longWordMin = 16
 const skippedMax = 48
 

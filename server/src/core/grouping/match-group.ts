@@ -103,12 +103,14 @@ function widen(group: Signature, letter: Signature): Wider | undefined {
   const rule = {
     similarityMin: isSameStack ? similarityMin.withStack : similarityMin.withoutStack,
     isLoose: isSameStack,
+    mayBeFreeText: isSameStack,
   }
+  const rootRule = { ...rule, similarityMin: similarityMin.withoutStack, mayBeFreeText: false }
   const message = widenTemplate(group.message, letter.message, rule)
   const root =
     group.root.length === 0 || letter.root.length === 0
       ? { tokens: group.root.length === 0 ? letter.root : group.root, groupsNeeded: 2 }
-      : widenTemplate(group.root, letter.root, { ...rule, similarityMin: similarityMin.withoutStack })
+      : widenTemplate(group.root, letter.root, rootRule)
   if (message === undefined || root === undefined) return undefined
   const longer = letter.chain.length > group.chain.length ? letter : group
   const signature: Signature = {

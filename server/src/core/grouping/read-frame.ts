@@ -72,6 +72,7 @@ function readNodeFrame(text: string): Frame {
     .replace(/^(?:async |new )+/, '')
     .replace(/ \[as .*\]$/, '')
     .replace(/^(?:Object|Module|Function|exports|_this|Timeout|Immediate|process)\./, '')
+  if (name !== '' && /^(?:[\w$]{1,2}\.)*[\w$]{1,2}$/.test(name)) return libraryFrame
   const stem = readStem(file)
   if (name === '' || name === '<anonymous>' || name === 'anonymous') return { name: stem }
   return { name: name.includes('.') || stem === '' ? name : `${stem}.${name}` }

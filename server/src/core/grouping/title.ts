@@ -1,7 +1,7 @@
 /** The title of a group: what a person would write about the failure. */
 import { cutText, toStorableText } from '../storable-text.ts'
 import { readSignature, type Signature } from './signature.ts'
-import { writeTemplate } from './template.ts'
+import { longHole, writeTemplate } from './template.ts'
 
 const titleMax = 300
 
@@ -21,7 +21,10 @@ export function toTitle(message: string, signature: Signature): string {
 /** The title of a group whose template became wider. */
 export function toWiderTitle(template: string): string {
   const signature = readSignature(template)
-  return toTitle(writeTemplate(signature.message), signature)
+  const message = writeTemplate(signature.message)
+  const [thrower] = signature.frames
+  // Free text is named by the function that throws it.
+  return toTitle(message === longHole && thrower !== undefined ? `failure in ${thrower}` : message, signature)
 }
 
 /** JSON is shown without its brackets and quotes; learned values as `<*>`. */

@@ -5,6 +5,12 @@ import { hole, isVariable, longHole, type Token } from './template.ts'
 const groupsNeeded = { data: 2, name: 3, word: 5 }
 const placesMax = 3
 
+/** Messages of one place in the program that have nothing in common: enough of them are free text. */
+const anyMessage: Wider = {
+  tokens: [{ text: longHole, separator: '', kind: 'hole' }],
+  groupsNeeded: groupsNeeded.word,
+}
+
 /**
  * Whether the template describes the message: its holes stand for any word, its masks for recognised data.
  */
@@ -42,6 +48,8 @@ export type WideningRule = Readonly<{
   similarityMin: number
   /** The stacks are equal, so any words may differ, and words may be missing. */
   isLoose: boolean
+  /** Messages with nothing in common may be free text. */
+  mayBeFreeText: boolean
 }>
 
 type Wider = Readonly<{ tokens: readonly Token[]; groupsNeeded: number }>
@@ -56,7 +64,7 @@ export function widenTemplate(
   if (longest === 0) return { tokens: a, groupsNeeded: groupsNeeded.data }
   if (!rule.isLoose && !hasEqualStart(a, b)) return undefined
   const pairs = alignTokens(a, b)
-  if (pairs.length < longest * rule.similarityMin) return undefined
+  if (pairs.length < longest * rule.similarityMin) return rule.mayBeFreeText ? anyMessage : undefined
   const places = findPlaces(a, b, pairs)
   const needed = rule.isLoose ? [] : places.map(countGroupsNeeded)
   if (needed.length > placesMax || needed.includes(undefined)) return undefined
@@ -66,7 +74,9 @@ export function widenTemplate(
   return { tokens, groupsNeeded: Math.max(groupsNeeded.data, ...needed.map((count) => count ?? 0)) }
 }
 
-/** Words of both templates that stand in the same place and differ. `index`: the number of equal words before. */
+/**
+ * Words of both templates that stand in the same place and differ. `index`: the number of equal words before.
+ */
 type Place = Readonly<{ index: number; a: readonly Token[]; b: readonly Token[] }>
 
 function findPlaces(a: readonly Token[], b: readonly Token[], pairs: readonly Pair[]): Place[] {

@@ -5,10 +5,18 @@
 
 const setOf = (text: string): ReadonlySet<string> => new Set(text.split(/\s+/).filter((word) => word !== ''))
 
-/** Words after which a number is a code: `HTTP 503`, `exit status 137`, `errno: 111`. In lower case. */
-export const announcesCode = setOf(`http https status code statuscode status_code errorcode error_code errcode
-  error err errno winerror hresult exit exitcode exit_code signal sqlstate sqlcode rc response responded returned
-  fehler fehlercode erreur codigo código код ошибка mqrc retcode`)
+/** Words after which a number is a code: `exit status 137`, `errno: 111`. In lower case. */
+export const announcesCode =
+  setOf(`status code statuscode status_code errorcode error_code errcode error err errno
+  winerror hresult exit exitcode exit_code signal sqlstate sqlcode rc fehler fehlercode erreur codigo código код
+  ошибка mqrc retcode`)
+
+/** Words after which a number is a code only if it can be a status of HTTP: `HTTP 503`, `returned 404`. */
+export const announcesHttpStatus = setOf(`http https response responded returned returns answered got received
+  replied antwortete status_line`)
+
+/** Words between a code and the word that announces it: `error number 1205`, `responded with 503`. */
+export const beforeCode = setOf('number no nr num with of is was a an the code status')
 
 /** Keys and words whose value is a code although it has no digits: `code: 'invalid_type'`, `type=missing`. */
 export const codeKeys =
@@ -16,13 +24,19 @@ export const codeKeys =
   expected received keyword rule violation condition error exception errno name_of_error classification
   failurecode failure_code declinecode decline_code subcode sub_code`)
 
-/** Words in front of a name that the program defines. Such a name separates causes. */
-export const namesProgram =
-  setOf(`field fields property properties column columns constraint relation table index
-  key parameter param params argument arguments attribute reading setting function method class type variable
-  header option schema module identifier member element tag enum flag required missing undefined path loc
-  instancepath collection view trigger sequence procedure role permission scope claim spalte feld eigenschaft
-  tabelle champ colonne columna campo поле столбец`)
+/** Words in front of a name that the program defines. Such a name is a code: it separates causes. */
+export const namesProgram = setOf(`field fields property properties column columns constraint relation table
+  parameter param params argument arguments attribute reading path loc instancepath spalte feld eigenschaft tabelle
+  champ colonne columna campo поле столбец`)
+
+/**
+ * Words in front of a name that the program may define. The name stays in the message, where it may turn out
+ * as data.
+ */
+export const mayNameProgram =
+  setOf(`key index function method class type variable header option schema module setting
+  identifier member element tag enum flag required missing undefined collection view trigger sequence procedure role
+  permission scope claim`)
 
 /** Keys whose quoted value is text to be read like the message itself. */
 export const textKeys = setOf(`message msg detail details title error err error_description description reason
