@@ -1,4 +1,4 @@
-/** Stores with groups from before templates: their letters keep their groups, and new letters get new ones. */
+/** Groups from before templates: their letters keep their groups, and new letters get new ones. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
