@@ -13,6 +13,8 @@ export type BenchOptions = Readonly<{
   peer?: string | undefined
   /** Part of the names to run. Undefined: all. */
   only?: string | undefined
+  /** The folder with the data to measure. */
+  data?: string | undefined
   log(line: string): void
 }>
 
@@ -26,6 +28,7 @@ const optionTexts = {
   store: ['--store <kind>', 'only this store: postgres or sqlite'],
   peer: ['--peer <url>', 'also measure this running server, which implements the Queue API'],
   only: ['--only <text>', 'only the parts of the benchmark whose name contains this text'],
+  data: ['--data <folder>', 'labelled failures: *.ndjson, *.ndjson.gz and loghub/*.csv'],
 } as const
 type OptionName = keyof typeof optionTexts
 export type BenchFacts = Readonly<{ description: string; accepts: readonly OptionName[] }>
@@ -55,6 +58,7 @@ export function parseArguments(args: readonly string[], benches: Benches): Parse
         store: { type: 'string' },
         peer: { type: 'string' },
         only: { type: 'string' },
+        data: { type: 'string' },
       },
     })
     if (values.help) return { kind: 'help', text }
@@ -72,6 +76,7 @@ export function parseArguments(args: readonly string[], benches: Benches): Parse
         stores: parseStores(values.store),
         peer: parsePeer(values.peer),
         only: values.only,
+        data: values.data,
       },
     }
   } catch (error) {

@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events'
+import type { Scores } from './grouping/scores.ts'
 
 /** One figure: the best of several rounds, because other work on the machine can only slow a round down. */
 export type Measured = Readonly<{
@@ -59,12 +60,18 @@ export type Timed = Readonly<{
   aimMs: number | null
 }>
 
+/**
+ * How well a rule grouped a data set. `usEach`: time per failure. `aim`: the accuracy that it should reach.
+ */
+export type Grouped = Readonly<Scores & { data: string; rule: string; usEach: number; aim: number | null }>
+
 /** `notes`: background information for readers of the figures, one line each. */
 export type BenchResult = Readonly<{
   measured: readonly Measured[]
   timed?: readonly Timed[]
   memory?: readonly Memory[]
   ratios?: readonly Ratio[]
+  grouped?: readonly Grouped[]
   notes?: readonly string[]
 }>
 
@@ -78,6 +85,38 @@ export function formatRates(measured: readonly Measured[]): string {
     Math.round(one.perSecond).toLocaleString('en-US'),
     one.p50Ms?.toFixed(2) ?? '-',
     one.p99Ms?.toFixed(2) ?? '-',
+  ])
+  return alignColumns(header, rows, 2)
+}
+
+export function formatGrouped(grouped: readonly Grouped[]): string {
+  const header = [
+    'data',
+    'rule',
+    'accuracy',
+    'exact causes',
+    'groups',
+    'F1',
+    'split',
+    'merged',
+    'confused',
+    'us each',
+    'aim',
+    '',
+  ]
+  const rows = grouped.map((one) => [
+    one.data,
+    one.rule,
+    one.accuracy.toFixed(3),
+    `${one.exact}/${one.causes}`,
+    String(one.groups),
+    one.f1.toFixed(3),
+    String(one.split),
+    String(one.merged),
+    one.families === 0 ? '-' : `${one.confused}/${one.families}`,
+    one.usEach.toFixed(1),
+    one.aim?.toFixed(2) ?? '-',
+    one.aim === null ? '' : one.accuracy >= one.aim ? 'met' : 'missed',
   ])
   return alignColumns(header, rows, 2)
 }

@@ -5,6 +5,7 @@ import { dirname } from 'node:path'
 import { type BenchFacts, type BenchOptions, parseArguments } from './arguments.ts'
 import {
   type BenchResult,
+  formatGrouped,
   formatGrowth,
   formatMemory,
   formatRates,
@@ -51,6 +52,11 @@ const benches: Readonly<Record<string, Bench>> = {
     accepts: ['letters', 'store'],
     load: async () => (await import('./letters.ts')).benchLetters,
   },
+  grouping: {
+    description: 'how well letters are grouped by cause, beside other rules, on labelled failures',
+    accepts: ['data'],
+    load: async () => (await import('./grouping.ts')).benchGrouping,
+  },
   'queue-beside-letters': {
     description: 'a queue in an empty store, and in a store with millions of dead letters',
     accepts: ['rounds', 'items', 'letters', 'store'],
@@ -84,7 +90,8 @@ const machine = {
 }
 const report = { bench: name, at: new Date().toISOString(), ...options, machine, ...result }
 
-const parts = [formatRates(result.measured)]
+const parts = result.measured.length === 0 ? [] : [formatRates(result.measured)]
+if (result.grouped !== undefined) parts.push(formatGrouped(result.grouped))
 if (result.timed !== undefined) parts.push(formatTimes(result.timed))
 if (result.memory !== undefined) parts.push(formatMemory(result.memory), formatGrowth(result.memory))
 if (result.ratios !== undefined) parts.push(formatRatios(result.ratios))

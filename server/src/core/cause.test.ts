@@ -13,11 +13,15 @@ describe('the cause of a failure', () => {
     const failure = aFailure({ message: 'HTTP 503: order 4711 refused' })
     expect(toCause(failure, payments)).toEqual({
       fingerprint: expect.stringMatching(/^[0-9a-f]{16}$/),
+      causeKey: expect.stringMatching(/^[0-9a-f]{16}$/),
+      bucket: expect.stringMatching(/^[0-9a-f]{16}$/),
       origin: 'payments',
       reason: 'http_503',
       slug: 'http_503',
       errorClass: 'com.example.PaymentRefused',
-      title: 'HTTP <n>: order <n> refused',
+      title: 'HTTP 503: order <n> refused',
+      template: 'HTTP 503: order <n> refused\nat: pay.pay',
+      codes: ['503'],
       fold: 0,
     })
   })
@@ -38,8 +42,8 @@ describe('the cause of a failure', () => {
     [['user a@b.com: rejected', 'user c.d@e.org: rejected'], 'user'],
     [['GET /orders/a1b2: gone', 'GET /orders/77: gone'], 'get_orders'],
     [['open /tmp/a1b2/x failed', 'open /tmp/c-3/x failed'], 'open'],
-    [['2026-01-02T03:04:05Z bad', '2027-11-12 13:14:15.123+01:00 bad'], 'unknown'],
-    [['12:30:45 late', '9:05 late'], 'unknown'],
+    [['2026-01-02T03:04:05Z bad', '2027-11-12 13:14:15.123+01:00 bad'], 'bad'],
+    [['12:30:45 late', '9:05 late'], 'late'],
     [['worker-3: lost', 'worker-12: lost'], 'worker'],
     [['user "ann": unknown', 'user "bob": unknown'], 'user'],
   ])('all of these messages have the same cause: %j', (messages, slug) => {
@@ -90,12 +94,13 @@ describe('the cause of a failure', () => {
     const cause = toCause(aFailure({ message: `${'y'.repeat(299)}😀`, errorClass: odd, reason: 'a\0b' }), {
       name: '\ud800',
     })
-    const { fold: _, ...texts } = cause
-    for (const text of Object.values(texts)) {
+    const { fold: _, codes, template, ...texts } = cause
+    for (const text of [...Object.values(texts), ...codes, template]) {
       expect(text.isWellFormed()).toBe(true)
       expect(text).not.toContain('\0')
-      expect(text.length).toBeLessThanOrEqual(512)
     }
+    for (const text of Object.values(texts)) expect(text.length).toBeLessThanOrEqual(512)
+    expect(template.length).toBeLessThanOrEqual(4_000)
   })
 
   it.each([
@@ -119,7 +124,7 @@ describe('the cause of a failure', () => {
   ])('only the beginning of a long message and a long stack is read: %j', (part) => {
     const long = part.repeat(500_000)
     const cause = toCause(aFailure({ message: long, stack: long }), payments)
-    const cut = { message: long.slice(0, 2_000), stack: long.slice(0, 4_000) }
+    const cut = { message: long.slice(0, 2_000), stack: long.slice(0, 32_000) }
     expect(toCause(aFailure(cut), payments)).toEqual(cause)
   })
 })

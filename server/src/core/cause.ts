@@ -1,26 +1,47 @@
 /**
- * The cause of a letter: letters whose failures are equal without their variable parts (numbers, ids, times,
- * quoted texts) have the same cause and form a group. The time is linear in the text read, which is bounded.
+ * The cause of a letter decides its group. With a usable stack it is the error class, the root cause and the
+ * functions of the application that threw it; otherwise the class and the template of the message. Codes
+ * (status, errno, SQLSTATE, names of fields) always separate. The time is linear in the text read, which is
+ * bounded.
+ *
+ * `toCause` is a pure function of the failure. `grouping/match-group.ts` decides which stored group a new
+ * cause belongs to.
  */
 // biome-ignore lint/style/noRestrictedImports: a hash function is pure and does no I/O.
 import { hash } from 'node:crypto'
 import { errorClassMax, failureReasonMax } from './failure-bounds.ts'
+import { type MaskedMessage, maskMessage } from './grouping/mask-message.ts'
+import { readStack, type Stack, stackRead } from './grouping/read-stack.ts'
+import { type Signature, toShape, writeSignature } from './grouping/signature.ts'
+import { toSlug } from './grouping/slug.ts'
+import { isVariable, readTemplate } from './grouping/template.ts'
+import { toTitle } from './grouping/title.ts'
 import type { Failure, Origin } from './item.ts'
-import { normalize } from './normalize.ts'
-import { readHead, toSlug } from './reason.ts'
 import { cutText, toStorableText } from './storable-text.ts'
 
 export type Cause = Readonly<{
-  /** 16 hexadecimal digits: a hash of the fields below and the top frames of the stack. */
+  /** 16 hexadecimal digits: a hash of everything that separates causes, and the origin. */
   fingerprint: string
+  /** The same without the origin: equal causes of different queues have equal keys. */
+  causeKey: string
+  /**
+   * Only groups of one origin and bucket can be one group: 16 hexadecimal digits of the reason, error class,
+   * codes, and the first word of a message without a class. Empty: the cause is never compared with other
+   * groups.
+   */
+  bucket: string
   /** The name of the queue, topic or webhook that the letter came from. */
   origin: string
   /** The code of the failure, matched exactly. */
   reason: string
   slug: string
   errorClass: string
-  /** The message with its variable parts replaced. */
+  /** The message without its variable parts, as a person would write it. */
   title: string
+  /** The words that the template miner compares, see `grouping/signature.ts`. */
+  template: string
+  /** Codes of the message: HTTP status, errno, SQLSTATE, names of fields and constraints. */
+  codes: readonly string[]
   fold: Fold
 }>
 
@@ -30,32 +51,38 @@ export type Cause = Readonly<{
 export type Fold = 0 | 1 | 2
 
 const messageRead = 2_000
-const titleMax = 300
 const originMax = 512
-const stackRead = 4_000
-const framesRead = 5
 
 export function toCause(failure: Failure | null, origin: Pick<Origin, 'name'>): Cause {
-  const message = failure?.message ?? ''
+  const masked = maskMessage((failure?.message ?? '').slice(0, messageRead))
   const name = origin.name.slice(0, originMax)
   const reason = cutText(failure?.reason || 'unknown', failureReasonMax)
-  const slug = slugForHead(readHead(message))
   const errorClass = cutText(failure?.errorClass ?? '', errorClassMax)
-  const title = normalize(message.slice(0, messageRead)).slice(0, titleMax)
   const stack = (failure?.stack ?? '').slice(0, stackRead)
   // The lengths keep two causes apart whose texts only join to the same string.
-  const lengths = `${name.length}/${reason.length}/${slug.length}/${errorClass.length}/${title.length}/`
-  return getOrCreate(causes, lengths + name + reason + slug + errorClass + title + stack, () => {
-    const cause = {
+  const lengths = `${name.length}/${reason.length}/${errorClass.length}/${masked.text.length}/`
+  const key = `${lengths}${name}${reason}${errorClass}${masked.text}${stack}`
+  return getOrCreate(causes, key, () =>
+    createCause(masked, readStack(stack), {
       origin: toStorableText(name),
       reason: toStorableText(reason),
-      slug,
       errorClass: toStorableText(errorClass),
-      title: toStorableText(title),
-    }
-    const parts = [...Object.values(cause), topFrames(stack)]
-    return { ...cause, fold: 0, fingerprint: hashText(parts.join('\u0000')) }
-  })
+    }),
+  )
+}
+
+/** The cause with more codes that separate it from others: they are part of its identity and of its title. */
+export function addCodes(cause: Cause, codes: readonly string[]): Cause {
+  if (codes.length === 0) return cause
+  const added = codes.map((code) => toStorableText(code))
+  return {
+    ...cause,
+    fingerprint: hashTexts([cause.fingerprint, ...added]),
+    causeKey: hashTexts([cause.causeKey, ...added]),
+    bucket: hashTexts([cause.bucket, ...added]),
+    title: `${cause.title} [${added.join(', ')}]`,
+    codes: [...cause.codes, ...added],
+  }
 }
 
 /** The error class of a letter, cut as in its group. */
@@ -63,8 +90,50 @@ export function toErrorClass(failure: Failure | null): string {
   return toStorableText(cutText(failure?.errorClass ?? '', errorClassMax))
 }
 
-/** Many letters share a cause, so results are cached. A full cache is emptied; entries in use soon return. */
-const slugs = new Map<string, string>()
+type Facts = Readonly<{ origin: string; reason: string; errorClass: string }>
+
+function createCause(masked: MaskedMessage, stack: Stack, { origin, reason, errorClass }: Facts): Cause {
+  const signature = createSignature(masked, stack)
+  const codes = masked.codes.map((code) => toStorableText(code))
+  const key = [reason, errorClass, codes.toSorted().join('\n'), toAnchor(signature, errorClass)]
+  const shape = toShape(signature)
+  return {
+    fingerprint: hashTexts([origin, ...key, shape]),
+    causeKey: hashTexts([...key, shape]),
+    bucket: hashTexts(key),
+    origin,
+    reason,
+    slug: toStorableText(toSlug(masked)),
+    errorClass,
+    title: toTitle(masked.text, signature),
+    template: writeSignature(signature),
+    codes,
+    fold: 0,
+  }
+}
+
+function createSignature(masked: MaskedMessage, stack: Stack): Signature {
+  const root = maskMessage(stack.rootMessage.slice(0, messageRead))
+  const rootCodes = new Set([...root.codes, ...stack.codes].map((code) => toStorableText(code)))
+  for (const code of masked.codes) rootCodes.delete(code)
+  return {
+    message: readTemplate(toStorableText(masked.text)),
+    chain: stack.chain.map((errorClass) => toStorableText(errorClass)),
+    root: readTemplate(toStorableText(root.text)),
+    rootCodes: [...rootCodes],
+    rootFrame: toStorableText(stack.rootFrame),
+    frames: stack.frames.map((frame) => toStorableText(frame)),
+    isCut: stack.isCut || stack.frames.length === 0,
+  }
+}
+
+/** Failures without a class have the first word of their message in its place. */
+function toAnchor({ message: [first] }: Signature, errorClass: string): string {
+  if (errorClass !== '') return ''
+  return first === undefined || isVariable(first.kind) ? '*' : first.text
+}
+
+/** Many letters share a cause, so results are cached. A full cache is emptied; entries soon return. */
 const causes = new Map<string, Cause>()
 const cachedMax = 2_000
 
@@ -98,37 +167,24 @@ export function foldCause(cause: Cause, groupCount: number): Cause | undefined {
   const needed: Fold = groupCount < causesMax ? 0 : groupCount < groupsMax ? 1 : 2
   if (cause.fold >= needed) return undefined
   const fold: Fold = cause.fold === 0 ? 1 : 2
-  const rest = {
-    origin: cause.origin,
-    reason: cause.reason,
+  const { origin, reason } = cause
+  const errorClass = fold === 2 ? anyClass : cause.errorClass
+  const key = [reason, 'other', errorClass, '(others)', String(fold)]
+  return {
+    origin,
+    reason,
     slug: 'other',
-    errorClass: fold === 2 ? anyClass : cause.errorClass,
+    errorClass,
     title: '(others)',
+    template: '',
+    codes: [],
+    bucket: '',
+    fold,
+    fingerprint: hashTexts([origin, ...key]),
+    causeKey: hashTexts(key),
   }
-  return { ...rest, fold, fingerprint: hashText([...Object.values(rest), fold].join('\u0000')) }
 }
 
-/** Digits matter only in codes. So heads that differ in other digits share one cache entry. */
-function slugForHead(head: string): string {
-  const known = slugs.get(head)
-  if (known !== undefined) return known
-  const masked = head.replaceAll(/[0-9]/g, '0')
-  const slug = getOrCreate(slugs, masked, toSlug)
-  return slug.includes('0') ? getOrCreate(slugs, head, toSlug) : slug
-}
-
-function hashText(text: string): string {
-  return hash('sha256', text, 'hex').slice(0, 16)
-}
-
-/** The first stack frames, without line numbers, which change with every release. */
-function topFrames(stack: string): string {
-  const frames: string[] = []
-  for (const line of stack.split('\n')) {
-    const text = line.trim()
-    if (!/^(at\s|File\s|\S+\.(go|rb|py|php):)/.test(text)) continue
-    frames.push(text.replaceAll(/:[0-9]+|line [0-9]+/g, '').slice(0, 200))
-    if (frames.length === framesRead) break
-  }
-  return frames.join('\u0000')
+function hashTexts(parts: readonly string[]): string {
+  return hash('sha256', parts.join('\u0000'), 'hex').slice(0, 16)
 }

@@ -44,7 +44,7 @@ describeDlqServers('the list of dead letters', (api) => {
       '[Errno 111] x': 'errno',
       ':x': 'unknown',
       '!!!': 'unknown',
-      時間切れ: 'unknown',
+      時間切れ: '時間切れ',
     }
     await api.createLetters('orders', ...Object.keys(vectors).map((message) => ({ message })))
     const { items } = (await api.get('?order_dir=asc')).body.data

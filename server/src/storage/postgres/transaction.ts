@@ -46,6 +46,7 @@ export class Transaction {
   readonly slot: number
   readonly #hasRepeats: boolean
   readonly #groups = new Map<string, number>()
+  readonly #joinedGroups = new Map<string, number>()
   readonly #firstSeenAt = new Map<number, Instant>()
   readonly #queues = new Map<string, QueueRow>()
   readonly #changed = new Map<string, Row | undefined>()
@@ -197,7 +198,15 @@ export class Transaction {
   }
 
   getGroupId(key: string): number | undefined {
-    return this.#groups.get(key) ?? this.#store.groups.getId(key)
+    return this.#groups.get(key) ?? this.#joinedGroups.get(key) ?? this.#store.groups.getId(key)
+  }
+
+  /**
+   * The group of a cause that has no group of its own. Not cached beyond this transaction: the stored groups
+   * decide each time, so that all servers decide alike.
+   */
+  putJoinedGroupId(key: string, groupId: number): void {
+    this.#joinedGroups.set(key, groupId)
   }
 
   /** Adds a group to the cache of the server, once this transaction is committed. */

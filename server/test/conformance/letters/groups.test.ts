@@ -43,18 +43,20 @@ describeStores('groups of letters', (given) => {
     const [group, ...others] = await groups()
     expect(others).toEqual([])
     const [letter] = await given.storage.getLetters(ids)
-    const { fold: _, ...cause } = toCause(letter?.failure ?? null, { name: work })
+    const { fingerprint, origin, reason, slug, errorClass, title } = toCause(letter?.failure ?? null, {
+      name: work,
+    })
     expect(group).toEqual({
       id: letter?.groupId,
       queue: letters,
-      ...cause,
+      ...{ fingerprint, origin, reason, slug, errorClass, title },
       firstSeenAt: noon + 1,
       lastSeenAt: noon + 333,
       sampleId: ids[2],
       count: 3,
       states: { waiting: 2, discarded: 1 },
     })
-    expect(cause).toMatchObject({ slug: 'http_503', title: 'HTTP <n>: order <n> of <text> refused' })
+    expect(group).toMatchObject({ slug: 'http_503', title: 'HTTP 503: order <n> of "<text>" refused' })
   })
 
   it('groups differ by queue, class, reason and origin', async () => {

@@ -112,9 +112,9 @@ function causesOf(letter: Item): object[] {
   return [cause, ofClass, ofReason].map(causes)
 }
 
-function causes(of: Pick<GroupFacts, 'fingerprint' | 'origin' | 'reason' | 'slug' | 'errorClass' | 'title'>) {
-  const { fingerprint, origin, reason, slug, errorClass, title } = of
-  return { fingerprint, origin, reason, slug, errorClass, title }
+/** The fields that all letters of a group have in common. Letters with other messages may join a group. */
+function causes({ origin, reason, errorClass }: Pick<GroupFacts, 'origin' | 'reason' | 'errorClass'>) {
+  return { origin, reason, errorClass }
 }
 
 function nonZero(states: GroupFacts['states']): Record<string, number> {

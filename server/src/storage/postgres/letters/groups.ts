@@ -1,13 +1,21 @@
 /**
- * The groups of letters. A group is created with its first letter, and its cause never changes, so a server
- * may cache the id of a group forever. Ids of queues are never reused, so cached groups of a deleted queue
- * belong to no other queue.
+ * The groups of letters. A group is created with its first letter, and its fingerprint never changes, so a
+ * server may cache the id of a group forever. Ids of queues are never reused, so cached groups of a deleted
+ * queue belong to no other queue.
  *
- * Only the time at which a group was first seen changes, and only to an earlier time, because letters may
+ * A cause without a group may belong to a group that exists (`core/grouping/match-group.ts`). Then the
+ * template of that group becomes wider, and groups that it covers are shown as part of it (`merged_into`).
+ * Their letters stay where they are. Transactions that change the groups of a queue in this way wait for each
+ * other.
+ *
+ * The time at which a group was first seen changes too, and only to an earlier time, because letters may
  * arrive in another order than they died. A server also caches a time at which each group was already seen,
  * and writes to the group only for an earlier letter. Letters that arrive in order write nothing.
  */
 import { type Cause, foldCause, toCause } from '../../../core/cause.ts'
+import type { IndexedGroup } from '../../../core/grouping/group-index.ts'
+import { candidatesMax, matchGroup } from '../../../core/grouping/match-group.ts'
+import { type GroupsPlan, planGroups } from '../../../core/grouping/plan-groups.ts'
 import type { Instant } from '../../../core/instant.ts'
 import type { Failure, Origin } from '../../../core/item.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
@@ -75,9 +83,51 @@ const countGroups: Statement = {
 /** The rows must be sorted, so that writers that insert the same groups do so in one order. */
 const insertGroups: Statement = {
   name: 'insert-groups',
-  text: `insert into redrive.groups (queue_id, fingerprint, origin, reason, slug, error_class, title, first_seen_at)
-    select * from unnest($1::int4[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int8[])
+  text: `insert into redrive.groups (queue_id, fingerprint, cause_key, bucket, origin, reason, slug, error_class, title,
+      template, first_seen_at)
+    select * from unnest($1::int4[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+      $9::text[], $10::text[], $11::int8[])
     on conflict (queue_id, fingerprint) do nothing returning queue_id, fingerprint, id, first_seen_at`,
+}
+
+/** The groups of a queue that a cause may belong to, the oldest first. */
+const findCandidates: Statement = {
+  name: 'find-group-candidates',
+  text: `select g.* from unnest($1::int4[], $2::text[], $3::text[]) as w(queue_id, origin, bucket)
+    cross join lateral (
+      select f.queue_id, f.id, f.fingerprint, f.origin, f.bucket, f.template from redrive.groups f
+      where f.bucket = w.bucket and f.bucket <> '' and f.queue_id = w.queue_id and f.origin = w.origin
+        and f.merged_into is null
+      order by f.id limit ${candidatesMax}) g`,
+}
+
+/** The groups of all queues that may have the same cause, the oldest first. */
+const findCauses: Statement = {
+  name: 'find-causes',
+  text: `select g.* from unnest($1::text[]) as w(bucket)
+    cross join lateral (
+      select f.id, f.bucket, f.template, f.cause_key from redrive.groups f
+      where f.bucket = w.bucket and f.bucket <> '' and f.merged_into is null order by f.id limit ${candidatesMax}) g`,
+}
+
+/** In the order of the queues, so that writers do not wait for each other in a circle. */
+const lockGroups: Statement = {
+  name: 'lock-groups-of-queues',
+  text: `select pg_advisory_xact_lock(hashtext('redrive group merges'), w.queue_id)
+    from (select unnest($1::int4[]) as queue_id order by 1) w`,
+}
+
+const widenGroups: Statement = {
+  name: 'widen-groups',
+  text: `update redrive.groups g set template = w.template, title = w.title
+    from unnest($1::int4[], $2::text[], $3::text[]) as w(id, template, title) where g.id = w.id`,
+}
+
+const mergeIntoGroups: Statement = {
+  name: 'merge-into-groups',
+  text: `update redrive.groups g set merged_into = w.root
+    from unnest($1::int4[], $2::int4[]) as w(id, root)
+    where g.id = w.id or (g.merged_into = w.id and g.merged_into is not null)`,
 }
 
 /**
@@ -170,20 +220,117 @@ export async function assignGroups(
 
 /** Puts the ids of all wanted groups into the transaction. Creates the missing groups. */
 async function loadGroups(transaction: Transaction, wanted: ReadonlyMap<string, WantedGroup>): Promise<void> {
-  let missing = await findExisting(transaction, wanted)
-  if (missing.size === 0) return
-  const sizes = await countByQueue(transaction, missing)
-  const folded: FoldedKey[] = []
-  while (missing.size > 0) {
-    const split = foldMissing(transaction, missing, sizes)
-    folded.push(...split.folded)
-    await createGroups(transaction, split.created)
-    missing = split.coarser.size === 0 ? split.coarser : await findExisting(transaction, split.coarser)
+  const unknown = await findExisting(transaction, wanted)
+  if (unknown.size === 0) return
+  const joining = await joinGroups(transaction, unknown)
+  let missing = joining.missing
+  const folded = [...joining.shared]
+  if (missing.size > 0) {
+    const sizes = await countByQueue(transaction, missing)
+    while (missing.size > 0) {
+      const split = foldMissing(transaction, missing, sizes)
+      folded.push(...split.folded)
+      await createGroups(transaction, split.created)
+      missing = split.coarser.size === 0 ? split.coarser : await findExisting(transaction, split.coarser)
+    }
   }
   // In reverse order, because the group of a folded key may itself have been folded later.
   for (const { key, coarserKey } of folded.toReversed()) {
-    transaction.putGroupId(key, getLoaded(transaction, coarserKey))
+    transaction.putJoinedGroupId(key, getLoaded(transaction, coarserKey))
   }
+}
+
+/** `shared`: causes that get the group of another missing cause. */
+type Joining = Readonly<{ missing: Map<string, WantedGroup>; shared: readonly FoldedKey[] }>
+
+/** Lets causes join stored groups, and returns those that need a group of their own. */
+async function joinGroups(transaction: Transaction, unknown: Map<string, WantedGroup>): Promise<Joining> {
+  const comparable = [...unknown].filter(([, { cause }]) => cause.bucket !== '')
+  if (comparable.length === 0) return { missing: unknown, shared: [] }
+  let plans = await planJoins(transaction, comparable)
+  const isChange = plans.some(({ created, widened }) => created.length > 0 || widened.size > 0)
+  if (isChange) {
+    await transaction.connection.query(lockGroups, [int4s(uniqueQueueIds(unknown.values()))])
+    // Read again: another transaction may have changed the groups before this one got the lock.
+    plans = await planJoins(transaction, comparable)
+    await writeJoins(transaction, plans)
+  }
+  const missing = new Map(unknown)
+  const shared: FoldedKey[] = []
+  for (const plan of plans) {
+    for (const [key, groupId] of plan.joined) {
+      transaction.putJoinedGroupId(key, groupId)
+      missing.delete(key)
+    }
+    for (const [key, coarserKey] of plan.shared) {
+      shared.push({ key, coarserKey })
+      missing.delete(key)
+    }
+    for (const { key, cause } of plan.created) {
+      missing.set(key, { ...(unknown.get(key) as WantedGroup), cause })
+    }
+  }
+  return { missing, shared }
+}
+
+/** One plan for each queue. */
+async function planJoins(
+  { connection }: Transaction,
+  wanted: readonly (readonly [string, WantedGroup])[],
+): Promise<GroupsPlan[]> {
+  const rows = await connection.query(findCandidates, [
+    int4s(wanted.map(([, { queueId }]) => queueId)),
+    texts(wanted.map(([, { cause }]) => cause.origin)),
+    texts(wanted.map(([, { cause }]) => cause.bucket)),
+  ])
+  const candidates = new Map<number, Map<number, IndexedGroup>>()
+  for (const row of rows) {
+    const queueId = readNumber(row, 'queue_id')
+    const ofQueue = candidates.get(queueId) ?? new Map<number, IndexedGroup>()
+    const group = toIndexedGroup(row)
+    candidates.set(queueId, ofQueue.set(group.id, group))
+  }
+  return uniqueQueueIds(wanted.map(([, each]) => each)).map((queueId) => {
+    const ofQueue = wanted.filter(([, each]) => each.queueId === queueId)
+    const groups = [...(candidates.get(queueId)?.values() ?? [])].sort((a, b) => a.id - b.id)
+    return planGroups(
+      ofQueue.map(([key, { cause }]) => ({ key, cause })),
+      groups,
+    )
+  })
+}
+
+function toIndexedGroup(row: Row): IndexedGroup {
+  return {
+    id: readNumber(row, 'id'),
+    fingerprint: readText(row, 'fingerprint'),
+    origin: readText(row, 'origin'),
+    bucket: readText(row, 'bucket'),
+    template: readText(row, 'template'),
+    isMerged: false,
+  }
+}
+
+async function writeJoins({ connection }: Transaction, plans: readonly GroupsPlan[]): Promise<void> {
+  const widened = plans.flatMap((plan) => [...plan.widened])
+  if (widened.length > 0) {
+    await connection.query(widenGroups, [
+      int4s(widened.map(([id]) => id)),
+      texts(widened.map(([, { template }]) => template)),
+      texts(widened.map(([, { title }]) => title)),
+    ])
+  }
+  const merged = plans.flatMap((plan) => [...plan.merged])
+  if (merged.length > 0) {
+    await connection.query(mergeIntoGroups, [
+      int4s(merged.map(([id]) => id)),
+      int4s(merged.map(([, root]) => root)),
+    ])
+  }
+}
+
+function uniqueQueueIds(wanted: Iterable<WantedGroup>): number[] {
+  return [...new Set([...wanted].map(({ queueId }) => queueId))].sort((a, b) => a - b)
 }
 
 /** The letters of `key` are in the group of `coarserKey`. */
@@ -225,7 +372,7 @@ async function countByQueue(
   transaction: Transaction,
   missing: ReadonlyMap<string, WantedGroup>,
 ): Promise<Map<number, number>> {
-  const queueIds = [...new Set([...missing.values()].map(({ queueId }) => queueId))]
+  const queueIds = uniqueQueueIds(missing.values())
   const rows = await transaction.connection.query(countGroups, [int4s(queueIds)])
   const sizes = rows.map((row) => ({
     queueId: readNumber(row, 'queue_id'),
@@ -260,19 +407,42 @@ async function createGroups(
   const list = [...wanted.values()].sort(
     (a, b) => a.queueId - b.queueId || (a.cause.fingerprint < b.cause.fingerprint ? -1 : 1),
   )
+  const causeKeys = await findCauseKeys(transaction, list)
   const rows = await transaction.connection.query(insertGroups, [
     int4s(list.map(({ queueId }) => queueId)),
     texts(list.map(({ cause }) => cause.fingerprint)),
+    texts(causeKeys),
+    texts(list.map(({ cause }) => cause.bucket)),
     texts(list.map(({ cause }) => cause.origin)),
     texts(list.map(({ cause }) => cause.reason)),
     texts(list.map(({ cause }) => cause.slug)),
     texts(list.map(({ cause }) => cause.errorClass)),
     texts(list.map(({ cause }) => cause.title)),
+    texts(list.map(({ cause }) => cause.template)),
     int8s(list.map(({ seenAt }) => seenAt)),
   ])
   const missing = putGroups(transaction, rows, wanted)
   // Another transaction created these groups in the meantime.
   if (missing.size > 0) await findExisting(transaction, missing)
+}
+
+/** The keys of groups in other queues that have the same causes, or new ones. */
+async function findCauseKeys({ connection }: Transaction, list: readonly WantedGroup[]): Promise<string[]> {
+  const buckets = [...new Set(list.map(({ cause }) => cause.bucket))].filter((bucket) => bucket !== '')
+  const rows = buckets.length === 0 ? [] : await connection.query(findCauses, [texts(buckets)])
+  const groups = rows.map((row) => ({
+    id: readNumber(row, 'id'),
+    bucket: readText(row, 'bucket'),
+    template: readText(row, 'template'),
+    causeKey: readText(row, 'cause_key'),
+  }))
+  return list.map(({ cause: { bucket, template, causeKey } }) => {
+    const alike = groups.filter((group) => group.bucket === bucket)
+    const match = matchGroup(template, alike)
+    return match.kind === 'create'
+      ? causeKey
+      : (alike.find(({ id }) => id === match.id)?.causeKey ?? causeKey)
+  })
 }
 
 /** Puts groups into the transaction, and returns the wanted groups that are not among them. */

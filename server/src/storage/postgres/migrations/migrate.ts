@@ -13,6 +13,7 @@ import { beginWrite, type Connections } from '../connection/connections.ts'
 import { foundation } from './0001_foundation.ts'
 import { arrivals } from './0003_arrivals.ts'
 import { leaseCalls } from './0004_lease-calls.ts'
+import { groupTemplates } from './0005_group-templates.ts'
 import { dlqStatements } from './dlq-statements.ts'
 
 export const migrations: readonly Migration[] = [
@@ -20,6 +21,7 @@ export const migrations: readonly Migration[] = [
   { name: '0002_dlq-statements', sql: dlqStatements },
   { name: '0003_arrivals', sql: arrivals },
   { name: '0004_lease-calls', sql: leaseCalls },
+  { name: '0005_group-templates', sql: groupTemplates },
 ]
 
 /** The oldest PostgreSQL that supports all our statements. */

@@ -1,4 +1,6 @@
 import { type Cause, foldCause, toCause } from '../../../core/cause.ts'
+import { GroupIndex } from '../../../core/grouping/group-index.ts'
+import { candidatesMax, type GroupMatch, matchGroup } from '../../../core/grouping/match-group.ts'
 import type { Instant } from '../../../core/instant.ts'
 import type { ItemHead } from '../../../core/item.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
@@ -6,17 +8,26 @@ import type { Database } from '../connection/database.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 
 const lowerFirstSeenSql = 'update groups set first_seen_at = ? where id = ? and first_seen_at > ?'
-const insertSql = `insert into groups (queue_id, fingerprint, origin, reason, slug, error_class, title, first_seen_at)
-  values (?, ?, ?, ?, ?, ?, ?, ?) returning id`
+const insertSql = `insert into groups (queue_id, fingerprint, cause_key, bucket, origin, reason, slug, error_class, title, template, first_seen_at)
+  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) returning id`
+const widenSql = 'update groups set title = ?, template = ? where id = ?'
+const mergeSql = 'update groups set merged_into = ? where id = ? or merged_into = ?'
+/** The groups of all queues that may have the same cause, the oldest first. */
+const findCauseSql = `select id, template, cause_key from groups
+  where bucket = ? and bucket <> '' and merged_into is null order by id limit ${candidatesMax}`
 
 /**
  * The groups of letters, cached by the only writer of the file. It reads the groups of a queue on first use
  * and must call `invalidate` after every rollback.
+ *
+ * A cause without a group may belong to a group that exists (`core/grouping/match-group.ts`): the template of
+ * that group becomes wider, and groups that it then covers are shown as part of it (`merged_into`). The
+ * letters of such groups stay where they are.
  */
 export class GroupCache {
   readonly #database: Database
-  /** By queue and fingerprint. */
-  readonly #ids = new Map<number, Map<string, number>>()
+  /** By queue. */
+  readonly #indexes = new Map<number, GroupIndex>()
   /** The stored `first_seen_at` of each group, or a later time. */
   readonly #firstSeenAt = new Map<number, Instant>()
 
@@ -44,10 +55,13 @@ export class GroupCache {
     seenAt: Instant,
     mayCreate?: () => boolean,
   ): number | undefined {
-    const ids = this.#readIds(queueRow.id)
-    const id = ids.get(cause.fingerprint)
+    const index = this.#readIndex(queueRow.id)
+    const id = index.find(cause.fingerprint)
     if (id !== undefined || mayCreate?.() === false) return id
-    return this.#create(queueRow, ids, cause, seenAt)
+    const match = index.match(cause)
+    if (match.kind === 'create') return this.#create(queueRow, index, cause, seenAt)
+    if (match.kind === 'widen') this.#widen(index, cause, match)
+    return match.id
   }
 
   /**
@@ -62,36 +76,81 @@ export class GroupCache {
   }
 
   invalidate(): void {
-    this.#ids.clear()
+    this.#indexes.clear()
     this.#firstSeenAt.clear()
   }
 
-  #create(queueRow: QueueRow, ids: Map<string, number>, cause: Cause, seenAt: Instant): number {
-    const coarser = foldCause(cause, ids.size)
-    if (coarser === undefined) return this.#insert(queueRow, ids, cause, seenAt)
-    return ids.get(coarser.fingerprint) ?? this.#create(queueRow, ids, coarser, seenAt)
+  #create(queueRow: QueueRow, index: GroupIndex, cause: Cause, seenAt: Instant): number {
+    const coarser = foldCause(cause, index.size)
+    if (coarser === undefined) return this.#insert(queueRow, index, cause, seenAt)
+    return index.find(coarser.fingerprint) ?? this.#create(queueRow, index, coarser, seenAt)
   }
 
-  #insert(queueRow: QueueRow, ids: Map<string, number>, cause: Cause, seenAt: Instant): number {
-    const { fingerprint, origin, reason, slug, errorClass, title } = cause
-    const values = [queueRow.id, fingerprint, origin, reason, slug, errorClass, title, seenAt]
-    const id = readNumber(this.#database.array(insertSql, ...values) ?? [], 0)
-    ids.set(fingerprint, id)
+  #insert(queueRow: QueueRow, index: GroupIndex, cause: Cause, seenAt: Instant): number {
+    const { fingerprint, bucket, origin, reason, slug, errorClass, title, template } = cause
+    const causeKey = this.#findCauseKey(cause)
+    const id = readNumber(
+      this.#database.array(
+        insertSql,
+        ...[
+          queueRow.id,
+          fingerprint,
+          causeKey,
+          bucket,
+          origin,
+          reason,
+          slug,
+          errorClass,
+          title,
+          template,
+          seenAt,
+        ],
+      ) ?? [],
+      0,
+    )
+    index.add({ id, fingerprint, origin, bucket, template, isMerged: false })
     this.#firstSeenAt.set(id, seenAt)
     return id
   }
 
-  #readIds(queueId: number): Map<string, number> {
-    const cached = this.#ids.get(queueId)
+  #widen(index: GroupIndex, cause: Cause, match: Extract<GroupMatch, { kind: 'widen' }>): void {
+    this.#database.run(widenSql, match.title, match.template, match.id)
+    for (const id of match.merged) this.#database.run(mergeSql, match.id, id, id)
+    index.widen(cause, match)
+  }
+
+  /** The key of a group in another queue that has the same cause, or a new one. */
+  #findCauseKey({ bucket, template, causeKey }: Cause): string {
+    const groups = this.#database.arrays(findCauseSql, bucket).map((row) => ({
+      id: readNumber(row, 0),
+      template: readText(row, 1),
+      causeKey: readText(row, 2),
+    }))
+    const match = matchGroup(template, groups)
+    return match.kind === 'create'
+      ? causeKey
+      : (groups.find(({ id }) => id === match.id)?.causeKey ?? causeKey)
+  }
+
+  #readIndex(queueId: number): GroupIndex {
+    const cached = this.#indexes.get(queueId)
     if (cached !== undefined) return cached
-    const sql = 'select fingerprint, id, first_seen_at from groups where queue_id = ?'
-    const ids = new Map<string, number>()
+    const sql = `select fingerprint, id, first_seen_at, origin, bucket, template, merged_into is not null
+      from groups where queue_id = ? order by id`
+    const index = new GroupIndex()
     for (const row of this.#database.arrays(sql, queueId)) {
       const id = readNumber(row, 1)
-      ids.set(readText(row, 0), id)
+      index.add({
+        id,
+        fingerprint: readText(row, 0),
+        origin: readText(row, 3),
+        bucket: readText(row, 4),
+        template: readText(row, 5),
+        isMerged: readNumber(row, 6) === 1,
+      })
       this.#firstSeenAt.set(id, readNumber(row, 2))
     }
-    this.#ids.set(queueId, ids)
-    return ids
+    this.#indexes.set(queueId, index)
+    return index
   }
 }

@@ -13,6 +13,7 @@ import { Database } from '../connection/database.ts'
 import { foundation } from './0001_foundation.ts'
 import { arrivals } from './0003_arrivals.ts'
 import { leaseCalls } from './0004_lease-calls.ts'
+import { groupTemplates } from './0005_group-templates.ts'
 
 /** Marks a file as ours ("Rdrv"), so that another program's database is never migrated by mistake. */
 const applicationId = 0x52647276
@@ -22,6 +23,7 @@ export const migrations: readonly Migration[] = [
   { name: '0002_dlq-statements', noChange: 'the schema dlq, for other programs, exists only on PostgreSQL' },
   { name: '0003_arrivals', sql: arrivals },
   { name: '0004_lease-calls', sql: leaseCalls },
+  { name: '0005_group-templates', sql: groupTemplates },
 ]
 
 /** The record of the migrations that a file ran. It is created by this program, not by a migration. */

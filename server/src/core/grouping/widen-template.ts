@@ -1,0 +1,170 @@
+/** Compares templates word by word, and finds the narrowest template that covers two of them. */
+import { hole, isVariable, longHole, type Token } from './template.ts'
+
+/** How many groups must differ only in one place before it counts as data, by the kind of words in it. */
+const groupsNeeded = { data: 2, name: 3, word: 5 }
+const placesMax = 3
+
+/** Messages of one place in the program that have nothing in common: enough of them are free text. */
+const anyMessage: Wider = {
+  tokens: [{ text: longHole, separator: '', kind: 'hole' }],
+  groupsNeeded: groupsNeeded.word,
+}
+
+/**
+ * Whether the template describes the message: its holes stand for any word, its masks for recognised data.
+ */
+export function covers(template: readonly Token[], tokens: readonly Token[]): boolean {
+  let at = 0
+  let index = 0
+  /** The last long hole, and the first word behind what it stands for. */
+  let holeAt = -1
+  let holeEnd = 0
+  while (index < tokens.length) {
+    const expected = template[at]
+    if (expected !== undefined && expected.text === longHole) {
+      holeAt = at++
+      holeEnd = index
+    } else if (expected !== undefined && matches(expected, tokens[index] as Token)) {
+      at++
+      index++
+    } else if (holeAt >= 0) {
+      at = holeAt + 1
+      index = ++holeEnd
+    } else return false
+  }
+  while (template[at]?.text === longHole) at++
+  return at === template.length
+}
+
+function matches(expected: Token, token: Token): boolean {
+  if (expected.kind === 'hole') return true
+  if (expected.kind === 'mask') return token.kind === 'mask'
+  return expected.text === token.text
+}
+
+export type WideningRule = Readonly<{
+  /** The share of words that must be equal. */
+  similarityMin: number
+  /** The stacks are equal, so any words may differ, and words may be missing. */
+  isLoose: boolean
+  /** Messages with nothing in common may be free text. */
+  mayBeFreeText: boolean
+}>
+
+type Wider = Readonly<{ tokens: readonly Token[]; groupsNeeded: number }>
+
+/** Undefined: the templates have too little in common. */
+export function widenTemplate(
+  a: readonly Token[],
+  b: readonly Token[],
+  rule: WideningRule,
+): Wider | undefined {
+  const longest = Math.max(a.length, b.length)
+  if (longest === 0) return { tokens: a, groupsNeeded: groupsNeeded.data }
+  if (!rule.isLoose && !hasEqualStart(a, b)) return undefined
+  const pairs = alignTokens(a, b)
+  if (pairs.length < longest * rule.similarityMin) return rule.mayBeFreeText ? anyMessage : undefined
+  const places = findPlaces(a, b, pairs)
+  const needed = rule.isLoose ? [] : places.map(countGroupsNeeded)
+  if (needed.length > placesMax || needed.includes(undefined)) return undefined
+  const tokens = pairs.map(([inA, inB]) => mergeEqual(a[inA] as Token, b[inB] as Token))
+  // From the end, because each hole moves the words behind it.
+  for (const place of places.toReversed()) tokens.splice(place.index, 0, toHole(place))
+  return { tokens, groupsNeeded: Math.max(groupsNeeded.data, ...needed.map((count) => count ?? 0)) }
+}
+
+/**
+ * Words of both templates that stand in the same place and differ. `index`: the number of equal words before.
+ */
+type Place = Readonly<{ index: number; a: readonly Token[]; b: readonly Token[] }>
+
+function findPlaces(a: readonly Token[], b: readonly Token[], pairs: readonly Pair[]): Place[] {
+  const places: Place[] = []
+  let [fromA, fromB] = [0, 0]
+  for (const [index, [endA, endB]] of [...pairs, [a.length, b.length] as const].entries()) {
+    const place = { index, a: a.slice(fromA, endA), b: b.slice(fromB, endB) }
+    if (place.a.length + place.b.length > 0) places.push(place)
+    fromA = endA + 1
+    fromB = endB + 1
+  }
+  return places
+}
+
+/** A message starts with the word that says what failed. */
+function hasEqualStart([a]: readonly Token[], [b]: readonly Token[]): boolean {
+  return a !== undefined && b !== undefined && isEqual(a, b)
+}
+
+function toHole({ a, b }: Place): Token {
+  const separator = a[0]?.separator ?? b[0]?.separator ?? ' '
+  const isSingle = a.length === 1 && b.length === 1 && a[0]?.text !== longHole && b[0]?.text !== longHole
+  const ending = a.at(-1)?.ending ?? ''
+  return { text: isSingle ? hole : longHole, separator, kind: 'hole', ending }
+}
+
+function mergeEqual(a: Token, b: Token): Token {
+  return a.kind !== 'hole' && b.kind === 'hole' ? { ...b, separator: a.separator } : a
+}
+
+/** Undefined: the words cannot be one value. */
+function countGroupsNeeded({ a, b }: Place): number | undefined {
+  if (a.length === 0 || b.length === 0) return undefined
+  const isData = ({ kind }: Token) => kind !== 'word' && kind !== 'name'
+  if (a.every(isData) && b.every(isData)) return groupsNeeded.data
+  if (isNameLike(a) && isNameLike(b)) return groupsNeeded.name
+  // Several words in place of one are another sentence.
+  return a.length === 1 && b.length === 1 ? groupsNeeded.word : undefined
+}
+
+/** Names may have words in between: Anna van der Meer. */
+function isNameLike(tokens: readonly Token[]): boolean {
+  return tokens[0]?.kind !== 'word' && tokens.at(-1)?.kind !== 'word'
+}
+
+function isEqual(a: Token, b: Token): boolean {
+  return a.text === b.text || (isVariable(a.kind) && isVariable(b.kind))
+}
+
+type Pair = readonly [number, number]
+
+/** The longest common subsequence: pairs of places with equal words. */
+function alignTokens(a: readonly Token[], b: readonly Token[]): readonly Pair[] {
+  const pairs: Pair[] = []
+  let start = 0
+  while (start < a.length && start < b.length && isEqual(a[start] as Token, b[start] as Token)) {
+    pairs.push([start, start])
+    start++
+  }
+  let tail = 0
+  const shortest = Math.min(a.length, b.length) - start
+  while (tail < shortest && isEqual(a[a.length - 1 - tail] as Token, b[b.length - 1 - tail] as Token)) tail++
+  const middle = alignMiddle(a.slice(start, a.length - tail), b.slice(start, b.length - tail))
+  for (const [indexA, indexB] of middle) pairs.push([start + indexA, start + indexB])
+  for (let index = tail; index > 0; index--) pairs.push([a.length - index, b.length - index])
+  return pairs
+}
+
+function alignMiddle(a: readonly Token[], b: readonly Token[]): readonly Pair[] {
+  const [rows, columns] = [a.length, b.length]
+  if (rows === 0 || columns === 0) return []
+  const width = columns + 1
+  const lengths = new Uint8Array((rows + 1) * width)
+  for (let row = rows - 1; row >= 0; row--) {
+    for (let column = columns - 1; column >= 0; column--) {
+      const at = row * width + column
+      lengths[at] = isEqual(a[row] as Token, b[column] as Token)
+        ? (lengths[at + width + 1] as number) + 1
+        : Math.max(lengths[at + width] as number, lengths[at + 1] as number)
+    }
+  }
+  const pairs: Pair[] = []
+  let [row, column] = [0, 0]
+  while (row < rows && column < columns) {
+    const at = row * width + column
+    if (isEqual(a[row] as Token, b[column] as Token)) pairs.push([row++, column++])
+    else if ((lengths[at + width] as number) >= (lengths[at + 1] as number)) row++
+    else column++
+  }
+  return pairs
+}
