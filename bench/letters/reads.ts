@@ -1,7 +1,8 @@
 /** Measures the reads of an operator: counts, pages by every filter, searches. */
 import type { Instant } from '../../server/src/core/instant.ts'
-import type { LetterFilter, LettersPage } from '../../server/src/storage/contract/letters.ts'
+import type { LetterFilter, LetterScan } from '../../server/src/storage/contract/letters.ts'
 import type { Storage } from '../../server/src/storage/contract/storage.ts'
+import { searchAll, searchLetters } from '../../server/src/storage/search/search-letters.ts'
 import { quantile, type Timed } from '../report.ts'
 import { createKey, deadQueues, rareValues } from './sample-letters.ts'
 
@@ -14,7 +15,10 @@ export type ReadBench = Readonly<{
 }>
 
 const pageSize = 50
-const examinedMax = 20_000
+/** Letters that the export reads at most. */
+const exportedMax = 20_000
+/** As the export of the API. */
+const exportBatch = 500
 const pageAimMs = 50
 const countAimMs = 5
 const searchAimMs = 100
@@ -91,13 +95,12 @@ async function listFilters(bench: ReadBench): Promise<readonly (readonly [string
 export async function measurePages(bench: ReadBench): Promise<Timed[]> {
   const { storage, now } = bench
   const timed: Timed[] = []
-  const page = (filter: LetterFilter, value?: Instant): Promise<LettersPage> =>
-    storage.listLetters({
+  const page = (filter: LetterFilter, value?: Instant): Promise<LetterScan> =>
+    searchLetters(storage, {
       filter,
       order: 'diedAt',
       isDescending: true,
       countMax: pageSize,
-      examinedMax,
       bytes: 'head',
       ...(value !== undefined && { after: { value, id: 'z' } }),
     })
@@ -141,34 +144,51 @@ export async function measureSearches(bench: ReadBench): Promise<Timed[]> {
   return timed
 }
 
-const statementMs = new Map<string, number>()
+const stepMs = new Map<string, number>()
 
 async function search(
   { storage, subject }: ReadBench,
   filter: LetterFilter,
   countMax: number,
 ): Promise<void> {
-  let found = 0
-  let after: LettersPage['next'] = null
-  for (let examinedMax = 2_000; found < countMax; examinedMax = Math.min(examinedMax * 2, 20_000)) {
-    const began = performance.now()
-    const query = { filter, order: 'diedAt', isDescending: true, countMax: countMax - found } as const
-    const page: LettersPage = await storage.listLetters({
-      ...query,
-      examinedMax,
-      bytes: 'head',
-      ...(after !== null && { after }),
-    })
-    statementMs.set(subject, Math.max(statementMs.get(subject) ?? 0, performance.now() - began))
-    found += page.letters.length
-    after = page.next
-    if (after === null) break
+  const timed: Pick<Storage, 'findRanges'> = {
+    findRanges: async (query) => {
+      const ranges = await storage.findRanges(query)
+      return {
+        scan: async (bounds) => {
+          const began = performance.now()
+          const scan = await ranges.scan(bounds)
+          stepMs.set(subject, Math.max(stepMs.get(subject) ?? 0, performance.now() - began))
+          return scan
+        },
+      }
+    },
   }
-  if (found === 0) throw new Error('nothing was found')
+  const query = { filter, order: 'diedAt', isDescending: true, countMax, bytes: 'head' } as const
+  const { found } = await searchLetters(timed, query, { msMax: Number.POSITIVE_INFINITY })
+  if (found.length === 0) throw new Error('nothing was found')
+}
+
+/** Reads whole letters as the export does, and returns the letters per second. */
+export async function measureExport({ storage }: ReadBench): Promise<number> {
+  const startedMs = performance.now()
+  let count = 0
+  const query = {
+    filter: {},
+    order: 'diedAt',
+    isDescending: true,
+    countMax: exportBatch,
+    bytes: 'all',
+  } as const
+  for await (const { found } of searchAll(storage, query)) {
+    count += found.length
+    if (count >= exportedMax) break
+  }
+  return (count / (performance.now() - startedMs)) * 1_000
 }
 
 function describeLongestStep(subject: string): Timed {
-  const ms = statementMs.get(subject) ?? 0
+  const ms = stepMs.get(subject) ?? 0
   return { subject, operation: 'longest step of a search', calls: 1, p50Ms: ms, p99Ms: ms, aimMs: null }
 }
 

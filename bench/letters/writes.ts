@@ -1,7 +1,9 @@
 /** The writes of an operator: redrive letters, alone and in a campaign, discard and archive them. */
 import type { Engine } from '../../server/src/engine/engine.ts'
 import type { Campaign, CampaignSpec, Letters } from '../../server/src/letters/letters.ts'
+import type { LetterFilter } from '../../server/src/storage/contract/letters.ts'
 import type { Storage } from '../../server/src/storage/contract/storage.ts'
+import { searchAll } from '../../server/src/storage/search/search-letters.ts'
 import { type Measured, quantile } from '../report.ts'
 import { deadQueues } from './sample-letters.ts'
 
@@ -26,22 +28,14 @@ export async function mixStates(storage: Storage, share: number, now: number): P
 }
 
 async function listOldest(storage: Storage, queue: string, count: number): Promise<string[]> {
+  const filter: LetterFilter = { queues: [queue], states: ['waiting'] }
+  const query = { filter, order: 'diedAt', isDescending: false, countMax: batch, bytes: 'none' } as const
   const ids: string[] = []
-  let after: { value: number; id: string } | null = null
-  do {
-    const page: Awaited<ReturnType<Storage['listLetters']>> = await storage.listLetters({
-      filter: { queues: [queue], states: ['waiting'] },
-      order: 'diedAt',
-      isDescending: false,
-      countMax: Math.min(batch, count - ids.length),
-      examinedMax: 10 * batch,
-      bytes: 'none',
-      ...(after !== null && { after }),
-    })
-    ids.push(...page.letters.map(({ rootId }) => rootId))
-    after = page.next
-  } while (after !== null && ids.length < count)
-  return ids
+  for await (const { found } of searchAll(storage, query)) {
+    ids.push(...found.map(({ item }) => item.rootId))
+    if (ids.length >= count) break
+  }
+  return ids.slice(0, count)
 }
 
 async function redriveAll(

@@ -8,6 +8,7 @@ import type {
   CampaignPace,
   CampaignPreview,
   CampaignPreviewRequest,
+  CampaignReport,
   CampaignsPage,
   NewCampaign,
   Page,
@@ -22,7 +23,7 @@ export interface CampaignCalls {
   createCampaign(campaign: NewCampaign, options?: CallOptions): Promise<Campaign>
   /** Newest first. */
   listCampaigns(query?: Page, options?: CallOptions): Promise<CampaignsPage>
-  getCampaign(id: string, options?: CallOptions): Promise<Campaign>
+  getCampaign(id: string, options?: CallOptions): Promise<CampaignReport>
   /** The frozen set in its order, with the state of each letter. */
   listCampaignLetters(
     id: string,

@@ -11,6 +11,7 @@ import type {
   ArchiveFilter,
   ArchivePage,
   AuditPage,
+  AuditQuery,
   CancelResults,
   CaptureResult,
   CountedBy,
@@ -71,7 +72,7 @@ export interface LetterCalls {
     options?: CallOptions,
   ): Promise<readonly CaptureResult[]>
   listLetters(query?: LetterFilter & LetterOrder & Page, options?: CallOptions): Promise<LettersPage>
-  /** Finds a live or archived letter by id or UUID. */
+  /** Finds a live or archived letter by id or UUID, or by another id that it had. */
   getLetter(
     id: string,
     options?: CallOptions & Readonly<{ payloadForm?: PayloadForm }>,
@@ -138,10 +139,7 @@ export interface LetterCalls {
     options?: CallOptions,
   ): Promise<LetterGroup & Readonly<{ sample: LetterSummary | null }>>
 
-  listAudit(
-    query?: Readonly<{ target?: string; action?: string; actor?: string }> & Page,
-    options?: CallOptions,
-  ): Promise<AuditPage>
+  listAudit(query?: AuditQuery & Page, options?: CallOptions): Promise<AuditPage>
 }
 
 export function createLetterCalls(call: Caller, lines: LineReader): LetterCalls {

@@ -30,6 +30,17 @@ export type LetterFilter = CountedFilter &
     updated_until?: string
     last_failed_from?: string
     last_failed_until?: string
+    /**
+     * Any id that the letter has or had: its id or UUID, the id that produce answered, an id before a retry,
+     * its source id, or the id of a redrive.
+     */
+    id?: OneOrMore<string>
+    source_id?: OneOrMore<string>
+    reference?: OneOrMore<string>
+    /** The trace id of the header `traceparent`: 32 hexadecimal digits. */
+    trace_id?: OneOrMore<string>
+    /** A part of the payload in any case, within its first 1 MiB. */
+    payload_contains?: string
     key_text?: string
     key_base64?: string
     /** Part of the error message; upper and lower case match. */
@@ -160,6 +171,15 @@ export type AuditEntry = Readonly<{
   request_id: string
   details: Readonly<Record<string, unknown>>
 }>
+export type AuditQuery = Readonly<{
+  target?: string
+  action?: string
+  actor?: string
+  /** RFC 3339. Rows at this time or later. A list that is limited to times is ordered by time. */
+  after?: string
+  /** RFC 3339. Rows before this time. */
+  before?: string
+}>
 export type AuditPage = Readonly<{
   entries: readonly AuditEntry[]
   next_cursor: string | null
@@ -283,8 +303,20 @@ export type CancelResults = Readonly<{
 }>
 
 export type ArchiveFilter = CountedFilter &
-  Pick<LetterFilter, 'dead_lettered_from' | 'dead_lettered_until' | 'key_text' | 'key_base64' | 'message'> &
-  Readonly<{ source_id?: OneOrMore<string>; archived_from?: string; archived_until?: string }>
+  Pick<
+    LetterFilter,
+    | 'id'
+    | 'source_id'
+    | 'reference'
+    | 'trace_id'
+    | 'payload_contains'
+    | 'dead_lettered_from'
+    | 'dead_lettered_until'
+    | 'key_text'
+    | 'key_base64'
+    | 'message'
+  > &
+  Readonly<{ archived_from?: string; archived_until?: string }>
 
 export type ArchivePage = Readonly<{
   letters: readonly (LetterSummary & Readonly<{ archived_at: string }>)[]
@@ -392,6 +424,16 @@ export type CampaignLetterState =
   | 'unknown'
   | 'skipped'
   | 'discarded'
+type CampaignTexts =
+  | 'queue'
+  | 'error_code'
+  | 'slug'
+  | 'error_class'
+  | 'origin'
+  | 'id'
+  | 'source_id'
+  | 'reference'
+  | 'trace_id'
 /**
  * The filter of a campaign as the server returns it: with lists, and with the queues instead of the class.
  */
@@ -399,8 +441,8 @@ export type CampaignFilter = Readonly<
   {
     status?: readonly LetterStatus[]
     group_id?: readonly number[]
-  } & Partial<Record<'queue' | 'error_code' | 'slug' | 'error_class' | 'origin', readonly string[]>> &
-    Omit<LetterFilter, keyof CountedFilter> &
+  } & Partial<Record<CampaignTexts, readonly string[]>> &
+    Omit<LetterFilter, keyof CountedFilter | CampaignTexts> &
     Pick<LetterFilter, 'retry_count_min' | 'retry_count_max'>
 >
 export type Campaign = Readonly<{
@@ -437,6 +479,23 @@ export type Campaign = Readonly<{
   /** Describes why the campaign waits for workers; empty if it does not. */
   waits_for: string
 }>
+/** A campaign with the causes of its letters that failed again or have an unknown outcome. */
+export type CampaignReport = Campaign &
+  Readonly<{
+    /** The most frequent first, at most 20. */
+    causes: readonly Readonly<{
+      group_id: number
+      title: string
+      error_code: string
+      error_class: string
+      /** The error message of the letter `sample_id`. */
+      message: string
+      sample_id: string
+      count: number
+    }>[]
+    /** Number of letters whose causes were counted: the first 1,000 of them. */
+    causes_examined_count: number
+  }>
 export type CampaignsPage = Readonly<{ campaigns: readonly Campaign[]; next_cursor: string | null }>
 export type CampaignLettersPage = Readonly<{
   letters: readonly Readonly<{

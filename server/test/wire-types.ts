@@ -145,6 +145,7 @@ export type GroupAndAuditTests = [
     >
   >,
   Expect<SameType<client.AuditPage, Answer<'GET', '/api/v1/audit'>>>,
+  Expect<ValidRequest<client.AuditQuery & client.Page, Query<'/api/v1/audit'>>>,
 ]
 
 export type CampaignTests = [
@@ -153,7 +154,7 @@ export type CampaignTests = [
   Expect<ValidRequest<client.NewCampaign, Body<'POST', '/api/v1/campaigns'>>>,
   Expect<SameType<client.Campaign, Answer<'POST', '/api/v1/campaigns'>>>,
   Expect<SameType<client.CampaignsPage, Answer<'GET', '/api/v1/campaigns'>>>,
-  Expect<SameType<client.Campaign, Answer<'GET', '/api/v1/campaigns/{id}'>>>,
+  Expect<SameType<client.CampaignReport, Answer<'GET', '/api/v1/campaigns/{id}'>>>,
   Expect<SameType<client.CampaignLettersPage, Answer<'GET', '/api/v1/campaigns/{id}/letters'>>>,
   Expect<
     ValidRequest<client.CampaignPace & Readonly<{ reason?: string }>, Body<'PATCH', '/api/v1/campaigns/{id}'>>

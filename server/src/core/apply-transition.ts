@@ -1,6 +1,6 @@
 import type { ItemId } from './ids.ts'
 import type { Instant } from './instant.ts'
-import type { ItemHead } from './item.ts'
+import { type Failure, type ItemHead, isLetter } from './item.ts'
 import { baseOf, withFailure, withoutNextRedrive } from './letter.ts'
 import type { QueuePolicy } from './queue.ts'
 import { expireDeadlineWhenPromoted, type Transition } from './transitions.ts'
@@ -26,7 +26,9 @@ export function applyTransition(
       const id = availableAt === null ? nextId() : item.id
       const expireDeadline =
         cause === 'schedule' ? expireDeadlineWhenPromoted(item, policy, now) : item.expireDeadline
-      return { ...base, id, state: 'waiting', availableAt, expireDeadline, ...withFailure(item, failure) }
+      const failed = withFailure(item, failure)
+      const kept = id === item.id ? failed : { ...failed, failure: withItemId(item, failed.failure) }
+      return { ...base, id, state: 'waiting', availableAt, expireDeadline, ...kept }
     }
     case 'done':
       return { ...base, state: 'done', endedAt: now, letter: withoutNextRedrive(item) }
@@ -40,4 +42,13 @@ export function applyTransition(
         ...withFailure(item, transition.failure),
       }
   }
+}
+
+/**
+ * Notes the present id of an item that gets another one: a person who knows this id finds the dead letter by
+ * it (core/letter-ids.ts). The ids of letters are recorded at once, so their failures stay as they are.
+ */
+function withItemId(item: ItemHead, failure: Failure | null): Failure | null {
+  if (failure === null || isLetter(item) || failure.itemId !== undefined) return failure
+  return { ...failure, itemId: item.id }
 }

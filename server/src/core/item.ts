@@ -22,6 +22,8 @@ export type Failure = Readonly<{
   firstFailedAt: Instant
   lastFailedAt: Instant
   worker: string
+  /** The id that the item had when it failed. Set when the item goes to the tail and gets another id. */
+  itemId?: ItemId
 }>
 
 /** Where a dead letter came from, and so where a redrive sends it. */

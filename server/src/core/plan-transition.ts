@@ -14,6 +14,7 @@ import { createDeadLetter, mapPartition } from './dead-letter.ts'
 import type { ItemId, LetterId, QueueName } from './ids.ts'
 import type { Instant } from './instant.ts'
 import type { Failure, ItemHead, SentOutcome, WaitingHead } from './item.ts'
+import { type LetterIdRecord, recordEarlierIds, recordNewId } from './letter-ids.ts'
 import type { Queue } from './queue.ts'
 import { killWithoutLetter, type Transition, type TransitionCause } from './transitions.ts'
 
@@ -96,15 +97,17 @@ export type PlanContext = Readonly<{
 export type TransitionTotal = 'completed' | 'deadLettered' | 'dropped' | 'forgotten'
 
 /**
+ * `letterIds`: ids by which letters are found from now on, recorded with the row.
+ *
  * `rewrite`: the item stays in its queue as `after`, perhaps with another id. `remove`: its row is deleted.
  * `move`: its row is deleted and `letter` is inserted into `letter.queue`, unless that queue already has a
  * letter with its source id. `none`: ending the redrive has already written the row.
  */
 export type TransitionPlan = Readonly<
   { total: TransitionTotal | null; change: ItemChange } & (
-    | { write: 'rewrite'; after: ItemHead }
+    | { write: 'rewrite'; after: ItemHead; letterIds: readonly LetterIdRecord[] }
     | { write: 'remove' }
-    | { write: 'move'; letter: WaitingHead }
+    | { write: 'move'; letter: WaitingHead; letterIds: readonly LetterIdRecord[] }
     | { write: 'none' }
   )
 >
@@ -121,7 +124,9 @@ export function planTransition(item: ItemHead, transition: Transition, context: 
       const isScheduled = after.state === 'waiting' && after.availableAt !== null
       const to = isScheduled ? 'scheduled' : transition.to
       const change = changeInQueue(item, transition, to, after.id, failure)
-      return { write: 'rewrite', after, total: null, change: withOutcome(change, letter, 'resolved') }
+      const letterIds = recordNewId(item, after)
+      const reported = withOutcome(change, letter, 'resolved')
+      return { write: 'rewrite', after, letterIds, total: null, change: reported }
     }
     case 'remove': {
       const change = changeInQueue(item, transition, 'removed', null, transition.failure)
@@ -150,7 +155,8 @@ export function planTransition(item: ItemHead, transition: Transition, context: 
       const destination = { queue, partition, id, chance: context.random() }
       const letter = createDeadLetter(item, transition.failure, destination, context.now)
       const change = changeTo(letter, item, transition, 'moved', transition.failure)
-      return { write: 'move', letter, total: 'deadLettered', change }
+      const letterIds = recordEarlierIds(item, letter)
+      return { write: 'move', letter, letterIds, total: 'deadLettered', change }
     }
   }
 }

@@ -10,6 +10,7 @@ import type { Engine } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
 import type { LetterCursor, RedriveRefusal, RedriveResult } from '../storage/contract/letters.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
+import { searchLetters } from '../storage/search/search-letters.ts'
 import { createTrace, policyTrace } from './audit.ts'
 import { type LettersLog, stepLettersMax } from './parts.ts'
 import { countFitting } from './step-size.ts'
@@ -176,15 +177,15 @@ export class AutomaticRedrive {
     const sweep = this.#sweeps.get(queue) ?? { after: null, hasChanged: false, restUntil: 0, loggedAt: 0 }
     this.#sweeps.set(queue, sweep)
     const now = this.#clock.now()
-    const { letters, next } = await this.#storage.listLetters({
+    const { found, next } = await searchLetters(this.#storage, {
       filter: { queues: [queue], states: ['waiting', 'scheduled'], dueBy: now },
       order: 'diedAt',
       isDescending: false,
       countMax: stepLettersMax,
-      examinedMax: stepLettersMax * 10,
       bytes: 'none',
       ...(sweep.after !== null && { after: sweep.after }),
     })
+    const letters = found.map(({ item }) => item)
     const count = await countFitting(
       this.#storage,
       letters.map(({ rootId }) => rootId),

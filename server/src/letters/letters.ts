@@ -9,8 +9,6 @@ import type { Trace } from '../engine/engine.ts'
 import type { AuditRow } from '../storage/contract/audit.ts'
 import type { CampaignCounts, CampaignLetter, CampaignLetterState } from '../storage/contract/campaigns.ts'
 import type {
-  ArchivePage,
-  ArchiveQuery,
   CancelRedriveResult,
   CountedBy,
   CountedFilter,
@@ -26,6 +24,7 @@ import type {
   LetterEdit,
   LetterFilter,
   LetterOrder,
+  ListedArchived,
   ListedLetter,
   RedriveResult,
   RestoreResult,
@@ -39,7 +38,7 @@ export interface Letters {
    */
   capture(queue: QueueName, letters: readonly CapturedLetter[], trace?: Trace): Promise<readonly Captured[]>
 
-  /** Finds a live or archived letter by its root id or UUID; null if there is none. */
+  /** Finds a live or archived letter by its root id or UUID, or by another id that it had; else null. */
   find(id: string): Promise<LetterDetail | null>
   /** Maps root ids and UUIDs to root ids; null for an invalid id or an unknown letter. */
   resolveIds(ids: readonly string[]): Promise<readonly (LetterId | null)[]>
@@ -47,6 +46,8 @@ export interface Letters {
   selectOpen(letterIds: readonly LetterId[]): Promise<readonly LetterId[]>
   /** Returns when the page is full, all letters were examined, or the time is used up; `next` continues. */
   list(query: LetterSearch): Promise<LetterSearchPage>
+  /** Reads all letters that match in batches of `countMax`, each a search of its own. */
+  readAll(query: LetterSearch): AsyncGenerator<LetterBatch>
   count(query: LetterCountsQuery): Promise<readonly LetterCount[]>
   countOpenSince(since: Instant): Promise<number>
   groups(query: GroupsQuery): Promise<readonly GroupFacts[]>
@@ -149,8 +150,16 @@ export type LetterSearchPage = Readonly<{
   /** Number of all matching letters, or null if the counts cannot answer it and only a search could. */
   total: number | null
 }>
+export type LetterBatch = Omit<LetterSearchPage, 'total'>
 /** `msMax`: maximum search time; default 1 s. */
-export type ArchiveSearch = Omit<ArchiveQuery, 'examinedMax'> & Readonly<{ msMax?: number }>
+export type ArchiveSearch = Pick<LetterSearch, 'filter' | 'after' | 'countMax' | 'msMax'>
+export type ArchivePage = Readonly<{
+  letters: readonly ListedArchived[]
+  /** Number of archived items that were examined. */
+  examinedCount: number
+  /** Where to continue; null if there is nothing more. */
+  next: LetterCursor | null
+}>
 
 export type RedriveHow = Readonly<{
   /** A queue; null: the queue that each letter came from. */
@@ -197,6 +206,8 @@ export interface Campaigns {
   /** Requires a name and a reason (`trace.reason`). The campaign starts automatically. */
   create(spec: CampaignSpec, trace: Trace): Promise<Campaign>
   get(id: CampaignId): Promise<Campaign | null>
+  /** The causes of its failed letters, with the most letters first. */
+  causes(campaign: Campaign): Promise<CampaignCauses>
   list(query: Readonly<{ beforeId?: CampaignId; countMax: number }>): Promise<readonly Campaign[]>
   letters(
     id: CampaignId,
@@ -243,6 +254,21 @@ export type CampaignSpec = Readonly<{
    * first letter.
    */
   expectedCount: number | null
+}>
+
+/** `examinedCount`: the number of failed letters that were counted, at most 1,000. */
+export type CampaignCauses = Readonly<{
+  causes: readonly Readonly<{
+    groupId: GroupId
+    title: string
+    reason: string
+    errorClass: string
+    /** The message of one of the letters. */
+    message: string
+    sampleId: LetterId
+    count: number
+  }>[]
+  examinedCount: number
 }>
 
 /** Properties that an operator can change while the campaign is active. */

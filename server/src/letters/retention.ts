@@ -11,9 +11,10 @@ import { type Clock, later, usPerSecond } from '../core/instant.ts'
 import { archivedStates, type EndedState } from '../core/letter-class.ts'
 import type { Engine } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
-import type { ArchiveCursor, LetterCursor, LettersPage, ListedArchived } from '../storage/contract/letters.ts'
+import type { LetterCursor, LetterScan } from '../storage/contract/letters.ts'
 import type { HeldLock, RenewLock } from '../storage/contract/locks.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
+import { searchLetters } from '../storage/search/search-letters.ts'
 import { createTrace, policyTrace } from './audit.ts'
 import type { RetentionDone, RetentionOptions } from './letters.ts'
 import type { LettersLog, RetentionPolicy } from './parts.ts'
@@ -134,33 +135,43 @@ export class Retention {
     endedBefore: number,
     countMax: number,
     after?: LetterCursor,
-  ): Promise<LettersPage> {
-    return this.#storage.listLetters({
+  ): Promise<LetterScan> {
+    return searchLetters(this.#storage, {
       filter: { queues: [queue], states, updated: { until: endedBefore - 1 } },
       order: 'updatedAt',
       isDescending: false,
       ...(after !== undefined && { after }),
       countMax,
-      examinedMax: batchSizeDefault,
       bytes: 'none',
     })
   }
 
+  /** Letters that were archived before `until`. */
   #listArchived(
     queue: QueueName,
-    after: ArchiveCursor,
+    until: number,
     countMax: number,
-  ): Promise<readonly ListedArchived[]> {
-    return this.#storage.listArchivedLetters({ queues: [queue], after, countMax })
+    after?: LetterCursor,
+  ): Promise<LetterScan> {
+    return searchLetters(this.#storage, {
+      filter: { queues: [queue], archived: { until: until - 1 } },
+      order: 'archivedAt',
+      isDescending: true,
+      ...(after !== undefined && { after }),
+      countMax,
+      bytes: 'none',
+    })
   }
 
   /** Checked first, because most passes have nothing to move and then need no write. */
   async #isAnyEnded(queue: QueueName, states: readonly EndedState[], endedBefore: number): Promise<boolean> {
-    return (await this.#listEnded(queue, states, endedBefore, 1)).letters.length > 0
+    return (await this.#listEnded(queue, states, endedBefore, 1)).found.length > 0
   }
 
   async #isAnyArchived(queue: QueueName, archivedBefore: number): Promise<boolean> {
-    return (await this.#listArchived(queue, { archivedAt: archivedBefore, id: '' }, 1)).length > 0
+    const { found, next } = await this.#listArchived(queue, archivedBefore, 1)
+    // A search that ran out of time may have passed only items that are not letters.
+    return found.length > 0 || next !== null
   }
 
   async #countEnded(queue: QueueName, states: readonly EndedState[]): Promise<number> {
@@ -168,21 +179,21 @@ export class Retention {
     let count = 0
     for (let after: LetterCursor | null | undefined; after !== null; ) {
       const page = await this.#listEnded(queue, states, endedBefore, batchSizeDefault, after)
-      count += page.letters.length
+      count += page.found.length
       after = page.next
     }
     return count
   }
 
   async #countArchived(queue: QueueName): Promise<number> {
-    let after = { archivedAt: this.#clock.now() - this.#policy.archiveUs, id: '' }
-    for (let count = 0; ; ) {
-      const page = await this.#listArchived(queue, after, batchSizeDefault)
-      count += page.length
-      const last = page.at(-1)
-      if (page.length < batchSizeDefault || last === undefined) return count
-      after = { archivedAt: last.archivedAt, id: last.item.id }
+    const until = this.#clock.now() - this.#policy.archiveUs
+    let count = 0
+    for (let after: LetterCursor | null | undefined; after !== null; ) {
+      const page = await this.#listArchived(queue, until, batchSizeDefault, after)
+      count += page.found.length
+      after = page.next
     }
+    return count
   }
 
   async #archiveQueue(

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { anItem, noon } from '../../test/make.ts'
-import type { LetterCountsQuery, LetterFilter, LettersQuery } from '../storage/contract/letters.ts'
+import type { LetterCountsQuery, LetterFilter, ScanBounds } from '../storage/contract/letters.ts'
 import type { Storage } from '../storage/contract/storage.ts'
 import { countedPart, createSearch, isCounted } from './search.ts'
-import { chooseExaminedMax } from './search-budget.ts'
 
 describe('a letter', () => {
   it('a letter that is restored from the archive during the search is found', async () => {
@@ -26,19 +25,22 @@ describe('a search', () => {
   /** A store of a million letters of which one in `every` matches; a look at 10,000 takes 100 ms. */
   const aStore = (every: number) => {
     let ms = 0
-    const asked: LettersQuery[] = []
+    const asked: ScanBounds[] = []
     const storage = {
       countLetters: async () => [{ count: 1_000_000 }],
-      listLetters: async (query: LettersQuery) => {
-        asked.push(query)
-        const from = query.after?.value ?? 0
-        const wanted = query.countMax * every
-        const examinedCount = Math.min(query.examinedMax, 1_000_000 - from, wanted)
-        ms += examinedCount / 100
-        const letters = Array.from({ length: Math.floor(examinedCount / every) }, () => anItem())
-        const at = from + examinedCount
-        return { letters, examinedCount, next: at >= 1_000_000 ? null : { value: at, id: '' } }
-      },
+      findRanges: async () => ({
+        scan: async (bounds: ScanBounds) => {
+          asked.push(bounds)
+          const from = bounds.after?.value ?? 0
+          const wanted = bounds.countMax * every - (from % every)
+          const examinedCount = Math.min(bounds.examinedMax, 1_000_000 - from, wanted)
+          ms += examinedCount / 100
+          const at = from + examinedCount
+          const count = Math.floor(at / every) - Math.floor(from / every)
+          const found = Array.from({ length: count }, () => ({ item: anItem(), at }))
+          return { found, examinedCount, next: at >= 1_000_000 ? null : { value: at, id: '' } }
+        },
+      }),
     } as unknown as Storage
     return { asked, search: createSearch(storage, () => ms), elapsed: () => ms }
   }
@@ -65,9 +67,9 @@ describe('a search', () => {
     expect(page.next).toEqual({ value: page.examinedCount, id: '' })
     expect(elapsed()).toBeGreaterThanOrEqual(1_000)
     expect(elapsed()).toBeLessThan(1_100)
-    expect(asked[0]?.examinedMax).toBe(2_000)
-    // No look holds a statement for long.
-    expect(Math.max(...asked.map(({ examinedMax }) => examinedMax))).toBeLessThanOrEqual(20_000)
+    expect(asked[0]?.examinedMax).toBe(1_000)
+    // No step is longer than 100 ms.
+    expect(Math.max(...asked.map(({ examinedMax }) => examinedMax))).toBeLessThanOrEqual(10_000)
     expect(
       (await search.list({ ...query, after: page.next ?? { value: 0, id: '' }, msMax: 60_000 })).next,
     ).toBeNull()
@@ -78,13 +80,6 @@ describe('a search', () => {
     const page = await createSearch(storage).list({ ...query, filter: { queues: ['empty'] } })
     expect(page).toEqual({ letters: [], examinedCount: 0, next: null, total: 0 })
   })
-
-  it('a search examines more letters per statement while the statements stay short', () => {
-    expect(chooseExaminedMax(2_000, 5, 900)).toBe(8_000)
-    expect(chooseExaminedMax(8_000, 400, 900)).toBe(4_000)
-    expect(chooseExaminedMax(8_000, 20, 10)).toBe(4_000)
-    expect(chooseExaminedMax(100_000, 1, 900)).toBe(100_000)
-  })
 })
 
 describe('a total', () => {
@@ -92,7 +87,7 @@ describe('a total', () => {
     const storage = {
       countLetters: async ({ filter }: LetterCountsQuery) =>
         filter.errorClasses?.includes('(others)') ? [{ count: 3 }] : [{ count: 7 }],
-      listLetters: async () => ({ letters: [], examinedCount: 0, next: null }),
+      findRanges: async () => ({ scan: async () => ({ found: [], examinedCount: 0, next: null }) }),
     } as unknown as Storage
     const search = createSearch(storage)
     const totalOf = async (filter: LetterFilter) =>
@@ -104,7 +99,9 @@ describe('a total', () => {
     const none = createSearch({
       countLetters: async ({ filter }: LetterCountsQuery) =>
         filter.errorClasses?.includes('(others)') ? [{ count: 3 }] : [],
-      listLetters: async () => ({ letters: [anItem()], examinedCount: 3, next: null }),
+      findRanges: async () => ({
+        scan: async () => ({ found: [{ item: anItem(), at: noon }], examinedCount: 3, next: null }),
+      }),
     } as unknown as Storage)
     const filter = { errorClasses: ['A'] }
     expect(

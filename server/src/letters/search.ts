@@ -4,20 +4,21 @@ import { anyClass } from '../core/cause.ts'
 import type { LetterId } from '../core/ids.ts'
 import { listCampaignIds } from '../core/letter.ts'
 import type { AuditRow } from '../storage/contract/audit.ts'
-import {
-  type CountedBy,
-  type CountedFilter,
-  type LetterBytes,
-  type LetterFilter,
-  measureLetter,
-  pageBytesMax,
-} from '../storage/contract/letters.ts'
+import type { CountedBy, CountedFilter, LetterFilter, LetterScan } from '../storage/contract/letters.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
+import type { SearchLimits } from '../storage/search/pacer.ts'
+import { searchAll, searchLetters } from '../storage/search/search-letters.ts'
 import { areRedrivesCounted, boundCounted } from '../storage/shared/counted-filter.ts'
-import { searchArchive } from './archive-search.ts'
 import { isRootId, toLetterUuid } from './letter-id.ts'
-import type { LetterDetail, LetterSearch, LetterSearchPage, Letters } from './letters.ts'
-import { chooseExaminedMax, examinedMaxFirst, msMaxDefault } from './search-budget.ts'
+import type {
+  ArchivePage,
+  ArchiveSearch,
+  LetterBatch,
+  LetterDetail,
+  LetterSearch,
+  LetterSearchPage,
+  Letters,
+} from './letters.ts'
 import { createSlugs } from './slugs.ts'
 
 type Search = Pick<
@@ -26,6 +27,7 @@ type Search = Pick<
   | 'resolveIds'
   | 'selectOpen'
   | 'list'
+  | 'readAll'
   | 'count'
   | 'countOpenSince'
   | 'groups'
@@ -68,8 +70,10 @@ export function createSearch(storage: StoreReads, elapsedMs: () => number = () =
   return {
     resolveIds,
     find: async (id): Promise<LetterDetail | null> => {
-      const [letterId] = await resolveIds([id])
-      if (letterId == null) return null
+      const [own] = await resolveIds([id])
+      // An id that the letter had before, or that one of its redrives has. It is unique in practice.
+      const letterId = own ?? (await storage.findLetterIds([id]))[0]?.letterId
+      if (letterId === undefined) return null
       const found = await findAnywhere(storage, letterId)
       if (found === null) return null
       const { item } = found
@@ -96,16 +100,17 @@ export function createSearch(storage: StoreReads, elapsedMs: () => number = () =
       const isCountExact = isCounted(filter) && (await areCountsExact(storage, filter))
       if (total === 0 && (isCountExact || (await areCountsExact(storage, filter))))
         return { letters: [], examinedCount: 0, next: null, total: isCountExact ? 0 : null }
-      const page = await search(storage, query, elapsedMs)
-      return { ...page, total: isCountExact ? total : null }
+      const page = await searchLetters(storage, query, readLimits(query, elapsedMs))
+      return { ...toBatch(page), total: isCountExact ? total : null }
     },
+    readAll: (query) => readAll(storage, query, readLimits(query, elapsedMs)),
     count: (query) => storage.countLetters(query),
     countOpenSince: (since) => storage.countOpenSince(since),
     groups: (query) => storage.listGroups(query),
     slugs: createSlugs(storage),
     areCountsExact: (filter, by) => areCountsExact(storage, filter, by),
     groupArrivals: (groupIds, since) => storage.groupArrivals(groupIds, since),
-    listArchived: (query) => searchArchive(storage, query, elapsedMs),
+    listArchived: (query) => searchArchive(storage, query, readLimits(query, elapsedMs)),
   }
 }
 
@@ -122,41 +127,30 @@ async function findAnywhere(
   return restored === undefined ? null : { item: restored, archivedAt: null }
 }
 
-async function search(
-  storage: Pick<StoreReads, 'listLetters'>,
-  query: LetterSearch,
-  elapsedMs: () => number,
-): Promise<Omit<LetterSearchPage, 'total'>> {
-  const { filter, order, isDescending, countMax, bytes, msMax = msMaxDefault } = query
-  const deadline = elapsedMs() + msMax
-  const letters: LetterSearchPage['letters'][number][] = []
-  let examinedCount = 0
-  let { after } = query
-  let examinedMax = Math.max(examinedMaxFirst, countMax)
-  for (;;) {
-    const startedMs = elapsedMs()
-    const page = await storage.listLetters({
-      filter,
-      order,
-      isDescending,
-      countMax: countMax - letters.length,
-      examinedMax,
-      bytes,
-      ...(after !== undefined && { after }),
-    })
-    letters.push(...page.letters)
-    examinedCount += page.examinedCount
-    const isFull = letters.length >= countMax || isPageFull(letters, bytes)
-    if (page.next === null || isFull || elapsedMs() >= deadline)
-      return { letters, examinedCount, next: page.next }
-    after = page.next
-    examinedMax = chooseExaminedMax(examinedMax, elapsedMs() - startedMs, deadline - elapsedMs())
-  }
+function toBatch({ found, examinedCount, next }: LetterScan): LetterBatch {
+  return { letters: found.map(({ item }) => item), examinedCount, next }
 }
 
-/** True if the letters reach the byte limit of a page. */
-function isPageFull(letters: LetterSearchPage['letters'], bytes: LetterBytes): boolean {
-  return bytes === 'all' && letters.reduce((sum, letter) => sum + measureLetter(letter), 0) >= pageBytesMax
+function readLimits({ msMax }: Pick<LetterSearch, 'msMax'>, elapsedMs: () => number): SearchLimits {
+  return { elapsedMs, ...(msMax !== undefined && { msMax }) }
+}
+
+async function* readAll(
+  storage: StoreReads,
+  query: LetterSearch,
+  limits: SearchLimits,
+): AsyncGenerator<LetterBatch> {
+  for await (const scan of searchAll(storage, query, limits)) yield toBatch(scan)
+}
+
+async function searchArchive(
+  storage: StoreReads,
+  query: ArchiveSearch,
+  limits: SearchLimits,
+): Promise<ArchivePage> {
+  const order = { order: 'archivedAt', isDescending: true, bytes: 'head' } as const
+  const { found, examinedCount, next } = await searchLetters(storage, { ...query, ...order }, limits)
+  return { letters: found.map(({ item, at }) => ({ item, archivedAt: at })), examinedCount, next }
 }
 
 /** Counts matching letters from the counts: exact for a counted filter, otherwise an upper bound. */

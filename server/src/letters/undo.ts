@@ -1,7 +1,8 @@
 /** Takes back what was done to many letters: restores discarded letters, and cancels redrives. */
 import type { CampaignId, LetterId } from '../core/ids.ts'
-import type { LetterCursor, LetterFilter } from '../storage/contract/letters.ts'
+import type { LetterFilter } from '../storage/contract/letters.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
+import { searchAll } from '../storage/search/search-letters.ts'
 import { selectionChanged } from './campaigns/preview.ts'
 import type { Letters, UndoDone, UndoLimits } from './letters.ts'
 import { stepLettersMax } from './parts.ts'
@@ -13,7 +14,6 @@ type Change = (letterIds: readonly LetterId[]) => Promise<readonly Result[]>
 type Pages = (pageMax: number) => AsyncGenerator<readonly LetterId[], void, undefined>
 
 const refusalsKept = 1_000
-const examinedMax = 20_000
 
 export function createUndo(
   storage: StoreReads,
@@ -82,19 +82,8 @@ async function checkCount(pages: Pages, countMax: number, expectedCount: number)
 
 function selectByFilter(storage: StoreReads, filter: LetterFilter): Pages {
   return async function* (pageMax) {
-    let after: LetterCursor | null = null
-    do {
-      const order = { order: 'diedAt', isDescending: false, ...(after !== null && { after }) } as const
-      const page = await storage.listLetters({
-        filter,
-        ...order,
-        countMax: pageMax,
-        examinedMax,
-        bytes: 'none',
-      })
-      yield page.letters.map(({ rootId }) => rootId)
-      after = page.next
-    } while (after !== null)
+    const query = { filter, order: 'diedAt', isDescending: false, countMax: pageMax, bytes: 'none' } as const
+    for await (const { found } of searchAll(storage, query)) yield found.map(({ item }) => item.rootId)
   }
 }
 

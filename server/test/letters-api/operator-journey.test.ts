@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import type { Campaign } from '../../../client/src/index.ts'
 import { pollUntil } from '../http/poll-until.ts'
 import { describeLettersServers } from './servers.ts'
 import { createLetters } from './worker.ts'
@@ -51,7 +52,7 @@ describeLettersServers('the work of an operator', (api) => {
     const worker = client.work(queue, async () => {
       processed++
     })
-    let report = canary
+    let report: Campaign = canary
     for await (const campaign of client.watchCampaign(id)) report = campaign
     await worker.stop()
     expect(report).toMatchObject({

@@ -2,8 +2,10 @@
  * Two servers on one store, with people, workers and campaigns that act on dead letters in a random order.
  * Servers are killed during their writes.
  */
+
 import { expect } from 'vitest'
 import type { Letters } from '../../src/letters/letters.ts'
+import { listLetters } from '../conformance/support/list-letters.ts'
 import type { StoreFixture } from '../conformance/support/test-stores.ts'
 import { day, minute, second } from '../make.ts'
 import type { SeededRandom } from '../seeded-random.ts'
@@ -212,7 +214,7 @@ export class RandomOperators {
 
   async #describeRest(): Promise<string> {
     const campaigns = await this.system.letters.campaigns.list({ countMax: 100 })
-    const leased = await this.#given.storage.listLetters({
+    const leased = await listLetters(this.#given.storage, {
       filter: { states: ['leased'] },
       order: 'diedAt',
       isDescending: false,

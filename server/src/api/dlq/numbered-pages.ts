@@ -12,6 +12,7 @@ import type { Item } from '../../core/item.ts'
 import { KnownError } from '../../errors.ts'
 import type { Letters } from '../../letters/letters.ts'
 import type { LetterCursor, LetterFilter, LetterOrder } from '../../storage/contract/letters.ts'
+import { lettersFirst, searchMsLong } from '../../storage/search/pacer.ts'
 import { type Checkpoint, openCheckpoints } from './page-checkpoints.ts'
 
 export type NumberedQuery = Readonly<{
@@ -35,6 +36,7 @@ export type NumberedPage = Readonly<{
 export type ReadLetters = (
   from: Readonly<List & { after?: LetterCursor }>,
   countMax: number,
+  msMax: number,
 ) => Promise<FoundLetters>
 export type FoundLetters = Readonly<{
   letters: readonly Item[]
@@ -44,11 +46,7 @@ export type FoundLetters = Readonly<{
 
 type List = Readonly<Pick<NumberedQuery, 'filter' | 'order' | 'isDescending'>>
 
-const stepMax = 1_000
-const reachMsMax = 5_000
 const countMsMax = 500
-/** The time limit of a single step: the elapsed time is checked only between steps. */
-const stepMsMax = 200
 /** From this offset on, the end of the list may be nearer than its start. */
 const farOffset = 5_000
 
@@ -86,7 +84,7 @@ export async function readNumberedPage(
 }
 
 async function readTotal(letters: Letters, list: List): Promise<number | null> {
-  return (await letters.list({ ...list, countMax: 1, bytes: 'none', msMax: stepMsMax })).total
+  return (await letters.list({ ...list, countMax: 1, bytes: 'none' })).total
 }
 
 /** Reads the list in reverse order: after the first page, callers most often ask for the last page. */
@@ -114,10 +112,11 @@ function createWalk(letters: Letters, list: List, elapsedMs: () => number) {
     start: Checkpoint,
     countMax: number,
     read: ReadLetters,
+    untilMs: number,
   ): Promise<[Checkpoint, FoundLetters]> => {
     const startedMs = performance.now()
     const after = start.cursor === null ? {} : { after: start.cursor }
-    const found = await read({ ...list, ...after }, countMax)
+    const found = await read({ ...list, ...after }, countMax, untilMs - elapsedMs())
     total ??= found.total
     const end = {
       offset: start.offset + found.letters.length,
@@ -138,10 +137,10 @@ function createWalk(letters: Letters, list: List, elapsedMs: () => number) {
     reach: async (offset: number, known: number | null, page: number): Promise<Checkpoint> => {
       let at = checkpoints.findBefore(offset)
       while (at.offset < offset && !at.isEnd && offset < (known ?? total ?? Infinity)) {
-        if (elapsedMs() > reachMsMax) {
-          throw new KnownError('PAGE_TOO_DEEP', `page ${page} was not reached within ${reachMsMax} ms`)
+        if (elapsedMs() > searchMsLong) {
+          throw new KnownError('PAGE_TOO_DEEP', `page ${page} was not reached within ${searchMsLong} ms`)
         }
-        ;[at] = await step(at, Math.min(stepMax, offset - at.offset), readStep)
+        ;[at] = await step(at, Math.min(lettersFirst, offset - at.offset), readStep, searchMsLong)
       }
       return at
     },
@@ -149,8 +148,8 @@ function createWalk(letters: Letters, list: List, elapsedMs: () => number) {
     readPage: async (start: Checkpoint, offset: number, count: number, read: ReadLetters) => {
       const items: Item[] = []
       let at = start
-      while (at.offset >= offset && !at.isEnd && items.length < count && elapsedMs() < reachMsMax) {
-        const [next, found] = await step(at, count - items.length, read)
+      while (at.offset >= offset && !at.isEnd && items.length < count && elapsedMs() < searchMsLong) {
+        const [next, found] = await step(at, count - items.length, read, searchMsLong)
         items.push(...found.letters)
         at = next
       }
@@ -160,14 +159,14 @@ function createWalk(letters: Letters, list: List, elapsedMs: () => number) {
     /** Counts on from `start`, or from the checkpoint that an earlier count reached. */
     countOn: async (start: Checkpoint): Promise<Checkpoint> => {
       let at = start.isEnd ? start : checkpoints.findLast(start)
-      while (!at.isEnd && elapsedMs() < countMsMax) [at] = await step(at, stepMax, readStep)
+      while (!at.isEnd && elapsedMs() < countMsMax) [at] = await step(at, lettersFirst, readStep, countMsMax)
       return at
     },
   }
 }
 
 function readWithoutBytes(letters: Letters): ReadLetters {
-  return (from, countMax) => letters.list({ ...from, countMax, bytes: 'none', msMax: stepMsMax })
+  return (from, countMax, msMax) => letters.list({ ...from, countMax, bytes: 'none', msMax })
 }
 
 /** A replacer for JSON, which has no type for bytes. */

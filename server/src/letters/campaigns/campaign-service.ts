@@ -9,6 +9,7 @@ import type { StoreReads } from '../../storage/contract/storage.ts'
 import { type Action, createAuditCommand } from '../audit.ts'
 import type {
   Campaign,
+  CampaignCauses,
   CampaignChanges,
   CampaignPreview,
   CampaignSpec,
@@ -17,6 +18,7 @@ import type {
 } from '../letters.ts'
 import { type LettersLog, type LettersParts, silent } from '../parts.ts'
 import { createSearch } from '../search.ts'
+import { readCauses } from './causes.ts'
 import { isDeadQueue } from './dead-queue.ts'
 import { fromDocument, toCampaign, toDocument } from './document.ts'
 import { startPace } from './pace.ts'
@@ -103,6 +105,10 @@ export class CampaignService implements Campaigns {
     if (campaign.waitsFor === '') return campaign
     const idle = await this.#describeIdleTargets(id)
     return { ...campaign, waitsFor: [campaign.waitsFor, ...idle].join('; ') }
+  }
+
+  causes(campaign: Campaign): Promise<CampaignCauses> {
+    return readCauses(this.#storage, campaign)
   }
 
   async list(query: Parameters<Campaigns['list']>[0]): Promise<readonly Campaign[]> {

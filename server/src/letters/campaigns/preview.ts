@@ -7,15 +7,14 @@ import type { Queue } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
 import type { LetterCount, LetterFilter, ListedLetter } from '../../storage/contract/letters.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'
+import { lettersFirst, searchMsDefault, searchMsLong } from '../../storage/search/pacer.ts'
+import { searchLetters } from '../../storage/search/search-letters.ts'
 import type { CampaignPreview, CampaignSpec, PreviewOptions } from '../letters.ts'
 import { areCountsExact, countedPart, isCounted } from '../search.ts'
 import { isDeadQueue } from './dead-queue.ts'
 import { completeFilter } from './spec.ts'
 
 const sampleMax = 10
-const searchMs = 1_000
-const stepMax = 1_000
-const examinedMax = 20_000
 const namedPerRead = 200
 const queuesMax = 10_000
 /** A group that received a letter within this time is still failing. */
@@ -24,8 +23,6 @@ const groupsLookedAt = 20
 
 /** A target queue without a lease call within this time has no workers. */
 const leasedLatelyUs = 5 * 60 * usPerSecond
-/** How long the creation of a campaign may count its letters. The frozen set is compared in any case. */
-const expectedSearchMs = 10_000
 
 type Found = Omit<CampaignPreview, 'warnings'> &
   Readonly<{
@@ -54,7 +51,7 @@ export async function previewCampaign(
     (await storage.listQueues({ countMax: queuesMax })).map((queue) => [queue.name, queue]),
   )
   const warnings: string[] = []
-  const msMax = isCountedExactly ? Number.POSITIVE_INFINITY : searchMs
+  const msMax = isCountedExactly ? Number.POSITIVE_INFINITY : searchMsDefault
   const search = { msMax, elapsedMs, ...(signal !== undefined && { signal }) }
   const found =
     'letterIds' in selection
@@ -87,7 +84,8 @@ function describeInexact({ count, examinedCount }: Found): string {
 export async function checkExpectedCount(storage: StoreReads, spec: CampaignSpec): Promise<void> {
   const { expectedCount, selection } = spec
   if (expectedCount === null) return
-  const search = { msMax: expectedSearchMs, elapsedMs: () => performance.now() }
+  // If the time is not enough, only the frozen set is compared.
+  const search = { msMax: searchMsLong, elapsedMs: () => performance.now() }
   const { count, isExact } =
     'letterIds' in selection
       ? { count: selection.letterIds.length, isExact: true }
@@ -159,29 +157,28 @@ async function examineFilter(
   search: SearchLimits,
 ): Promise<Found> {
   if (!isCounted(filter) || !(await areCountsExact(storage, filter))) {
-    return searchLetters(storage, spec, filter, search)
+    return examineAll(storage, spec, filter, search)
   }
   const rows = await storage.countLetters({ filter, by: ['queue', 'state', 'origin', 'group'] })
   const counted = sumCounts(spec, rows)
   const { limit } = spec
   if (limit !== null && counted.count > limit) {
     // The counts know the number, but not which letters are the first.
-    return { ...(await searchLetters(storage, spec, filter, search)), count: limit, isExact: true }
+    return { ...(await examineAll(storage, spec, filter, search)), count: limit, isExact: true }
   }
   const seen = new ExaminedLetters(spec)
-  const page = await storage.listLetters({
+  const { found, examinedCount } = await searchLetters(storage, {
     filter,
     order: 'diedAt',
     isDescending: false,
     countMax: sampleMax,
-    examinedMax,
     bytes: 'head',
   })
-  seen.add(page.letters)
-  return { ...seen.found(), ...counted, isExact: true, examinedCount: page.examinedCount }
+  seen.add(found.map(({ item }) => item))
+  return { ...seen.found(), ...counted, isExact: true, examinedCount }
 }
 
-async function searchLetters(
+async function examineAll(
   storage: StoreReads,
   spec: CampaignSpec,
   filter: LetterFilter,
@@ -191,22 +188,24 @@ async function searchLetters(
   const countMax = spec.limit ?? Number.POSITIVE_INFINITY
   const deadline = elapsedMs() + msMax
   let examinedCount = 0
-  let isFirst = true
   for (let after: { value: number; id: string } | undefined; ; ) {
     signal?.throwIfAborted()
-    const page = await storage.listLetters({
-      filter,
-      order: 'diedAt',
-      isDescending: false,
-      countMax: Math.min(isFirst ? sampleMax : stepMax, countMax - seen.count),
-      examinedMax,
-      // The sample shows the beginning of each payload; letters that are only counted need no bytes.
-      bytes: isFirst ? 'head' : 'none',
-      ...(after !== undefined && { after }),
-    })
-    seen.add(page.letters)
+    const isSampled = !seen.isSampleFull
+    const page = await searchLetters(
+      storage,
+      {
+        filter,
+        order: 'diedAt',
+        isDescending: false,
+        countMax: Math.min(isSampled ? sampleMax : lettersFirst, countMax - seen.count),
+        // The sample shows the beginning of each payload; letters that are only counted need no bytes.
+        bytes: isSampled ? 'head' : 'none',
+        ...(after !== undefined && { after }),
+      },
+      { msMax: Math.min(deadline - elapsedMs(), searchMsDefault), elapsedMs },
+    )
+    seen.add(page.found.map(({ item }) => item))
     examinedCount += page.examinedCount
-    isFirst = seen.isSampleFull ? false : isFirst
     if (page.next === null || seen.count >= countMax) return { ...seen.found(), isExact: true, examinedCount }
     if (elapsedMs() >= deadline) return { ...seen.found(), isExact: false, examinedCount }
     after = page.next

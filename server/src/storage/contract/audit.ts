@@ -39,4 +39,15 @@ export type AuditContext = Readonly<
   }
 >
 
-export type AuditQuery = Readonly<{ beforeId?: number; target?: string; action?: string; countMax: number }>
+export type AuditQuery = Readonly<{
+  /** Only rows with smaller ids, for a list that is not limited to times. */
+  beforeId?: number
+  target?: string
+  action?: string
+  /**
+   * Only rows from `after` (included) to `before` (excluded), by time and then by id. `position`: continue
+   * behind this row.
+   */
+  times?: Readonly<{ after?: Instant; before?: Instant; position?: Readonly<{ at: Instant; id: number }> }>
+  countMax: number
+}>

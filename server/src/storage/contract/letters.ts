@@ -11,6 +11,7 @@ import type { Instant } from '../../core/instant.ts'
 import type { Failure, Header, Item, RedriveRecord, SentOutcome } from '../../core/item.ts'
 import type { JsonNumber } from '../../core/json-number.ts'
 import type { CancelRefusal, LetterRefusal, RedriveRefusal } from '../../core/letter-decisions.ts'
+import type { LetterIdRecord } from '../../core/letter-ids.ts'
 import type { ArchivedItem } from './archive.ts'
 import type { AuditContext } from './audit.ts'
 import type { ListedState } from './items.ts'
@@ -60,11 +61,16 @@ export interface LetterStore {
   findLettersByUuid(
     uuids: readonly string[],
   ): Promise<readonly Readonly<{ uuid: string; letterId: LetterId }>[]>
-  listLetters(query: LettersQuery): Promise<LettersPage>
-  /** Newest first, by (archivedAt, id), with the beginning of each payload. */
-  listArchivedLetters(query: ArchivedLettersQuery): Promise<readonly ListedArchived[]>
-  /** In the same order, with a filter. Reads at most `examinedMax` letters, and for less than a second. */
-  findArchivedLetters(query: ArchiveQuery): Promise<ArchivePage>
+  /**
+   * The letters, live or archived, that had these ids: at their source, before they died, or as the item of a
+   * redrive. An id can belong to several letters; unknown ids are left out.
+   */
+  findLetterIds(ids: readonly string[]): Promise<readonly LetterIdRecord[]>
+  /**
+   * Finds the ranges of an index that hold the letters of a filter. The search (storage/search) scans them
+   * step by step. Ranges are found from the counts, so they are valid for a short time.
+   */
+  findRanges(query: RangesQuery): Promise<LetterRanges>
   /**
    * Numbers of matching letters, one for each distinct combination of `by`, without zeros. Letters of groups
    * that have no error class of their own count under the class `anyClass` (core/cause.ts); lists find them
@@ -293,9 +299,22 @@ export type LetterFilter = CountedFilter &
     died?: Readonly<{ from?: Instant; until?: Instant }>
     updated?: Readonly<{ from?: Instant; until?: Instant }>
     lastFailed?: Readonly<{ from?: Instant; until?: Instant }>
+    /** Only for archived letters. */
+    archived?: Readonly<{ from?: Instant; until?: Instant }>
+    letterIds?: readonly LetterId[]
+    sourceIds?: readonly string[]
+    references?: readonly string[]
+    /** The trace ids of `traceparent` headers, as `readTraceId` (shared/trace-id.ts) returns them. */
+    traceIds?: readonly string[]
     key?: Uint8Array
     /** A part of the message of the present failure. Upper and lower case are equal. */
     text?: string
+    /**
+     * A part of the payload, as text in UTF-8, within its first `searchedPayloadMax` bytes
+     * (shared/match-letter.ts). Upper and lower case
+     * are equal.
+     */
+    payloadText?: string
     header?: Readonly<{ name: string; value?: string }>
     json?: Readonly<{ path: readonly (string | number)[]; value: string | boolean | null | JsonNumber }>
     /** The automatic redrive is due at this time or earlier. */
@@ -329,58 +348,47 @@ export function measureLetter({
 }
 
 export type LetterOrder = 'diedAt' | 'updatedAt'
-/** The position of a letter in the order. */
+/** The time by which letters are read. `archivedAt` reads the archive, the others read live letters. */
+export type SearchOrder = LetterOrder | 'archivedAt'
+/** The position of a letter in the order: its time and the id of its item. */
 export type LetterCursor = Readonly<{ value: Instant; id: ItemId }>
-export type LettersQuery = Readonly<{
+export type RangesQuery = Readonly<{
   filter: LetterFilter
-  order: LetterOrder
+  order: SearchOrder
   isDescending: boolean
+  /** Only live letters whose arrival has at most this number. */
+  arrivedUntil?: number
+}>
+/** The limits of one step of a search. The step ends with the first limit that it reaches. */
+export type ScanBounds = Readonly<{
   /** Start after this position. */
   after?: LetterCursor
+  /** Return at most this many letters. */
   countMax: number
-  /** Read at most this many letters. A caller that searches further asks again with `next`. */
+  /** Read at most this many letters. */
   examinedMax: number
+  /** Return after about this time. A store that runs a step as one statement cannot stop it earlier. */
+  msMax: number
   bytes: LetterBytes
+  /** Ordinal of the step in its search, starting at 0. Later steps may read more of each range. */
+  round: number
 }>
-/** `payloadBytes`: the size of the payload if only its beginning was read. */
-export type ListedLetter = Item & Readonly<{ payloadBytes?: number }>
-export type ListedArchived = Readonly<{ item: ListedLetter; archivedAt: Instant }>
-export type LettersPage = Readonly<{
-  letters: readonly ListedLetter[]
+/** `at`: the time of the letter in the order of the query. */
+export type FoundLetter = Readonly<{ item: ListedLetter; at: Instant }>
+export type LetterScan = Readonly<{
+  found: readonly FoundLetter[]
   /** The number of letters that were read, including the letters found. */
   examinedCount: number
   /** Continue after this position; null: no more letters match. */
   next: LetterCursor | null
 }>
-
-export type ArchivedLettersQuery = Readonly<{
-  queues?: readonly QueueName[]
-  after?: ArchiveCursor
-  countMax: number
-}>
-
-/** The archive has one index, by queue and time. All other fields are compared letter by letter. */
-export type ArchiveFilter = CountedFilter &
-  Pick<LetterFilter, 'died' | 'key' | 'text'> &
-  Readonly<{
-    /** Both bounds included. */
-    archived?: Readonly<{ from?: Instant; until?: Instant }>
-    sourceIds?: readonly string[]
-  }>
-export type ArchiveCursor = Readonly<{ archivedAt: Instant; id: ItemId }>
-export type ArchiveQuery = Readonly<{
-  filter: ArchiveFilter
-  after?: ArchiveCursor
-  countMax: number
-  examinedMax: number
-}>
-export type ArchivePage = Readonly<{
-  letters: readonly ListedArchived[]
-  /** The number of archived items that were read, including the letters found. */
-  examinedCount: number
-  /** Continue after this position; null: no more letters match. */
-  next: ArchiveCursor | null
-}>
+export interface LetterRanges {
+  /** Reads the next letters of the ranges in order, and returns the letters that match the filter. */
+  scan(bounds: ScanBounds): Promise<LetterScan>
+}
+/** `payloadBytes`: the size of the payload if only its beginning was read. */
+export type ListedLetter = Item & Readonly<{ payloadBytes?: number }>
+export type ListedArchived = Readonly<{ item: ListedLetter; archivedAt: Instant }>
 
 export type CountedBy = 'queue' | 'state' | 'group' | 'origin' | 'reason' | 'slug' | 'errorClass' | 'redrives'
 export type LetterCountsQuery = Readonly<{ filter: CountedFilter; by: readonly CountedBy[] }>

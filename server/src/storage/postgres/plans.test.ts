@@ -7,9 +7,9 @@ import { needs, requireService } from '../../../../tools/services/require-servic
 import { aFailure, anOrigin, bytes, hour, newItems, noon } from '../../../test/make.ts'
 import { run, type TestDatabase, testDatabase } from '../../../test/postgres.ts'
 import type { ItemOrder, ItemsQuery } from '../contract/items.ts'
+import type { LetterCursor, RangesQuery } from '../contract/letters.ts'
 import { archiveEnded } from './archive/archive.ts'
-import { readArchived, readArchivePage } from './archive/read-archive.ts'
-import { searchStatement } from './archive/search-archive.ts'
+import { readArchived } from './archive/read-archive.ts'
 import { addLetters, moveLetters, readSetPage, skipPending } from './campaigns/campaign-letters.ts'
 import { readLetterStates, readPendingPlaces } from './campaigns/send-progress.ts'
 import type { Statement } from './connection/connection.ts'
@@ -24,7 +24,7 @@ import { listStatement } from './items/list-items.ts'
 import { deleteByIds, lockByIds, lockByState } from './items/remove.ts'
 import { lockItems } from './items/settle.ts'
 import { lockSeenLater, updateFirstSeen } from './letters/groups.ts'
-import { type FindQuery, findRanges } from './letters/index-ranges.ts'
+import { findIndexRanges } from './letters/index-ranges.ts'
 import { lockLetterRows, updateFailures, updateStates } from './letters/letter-rows.ts'
 import { readSnapshotRows } from './letters/letter-snapshots.ts'
 import { arrivals, groupsStatement } from './letters/list-groups.ts'
@@ -118,7 +118,6 @@ describe('query plans on filled tables', needs(postgres), () => {
     ['letters: send', sendLetters, ['letter_edits_pkey', 'Tid Scan'], []],
     ['letters: read', readLetters, ['items_sourced_uuid'], []],
     ['archived letters: read', readArchived, ['archive_uuid'], []],
-    ['archived letters: page', readArchivePage, ['archive_archived'], []],
     ['letters by UUID', findByUuid, ['items_sourced_uuid', 'archive_uuid'], []],
     ['open letters', openSince, ['open_letters_pkey', 'items_sourced_died'], []],
     ['groups: lock those seen later', lockSeenLater, ['groups_pkey'], []],
@@ -184,9 +183,9 @@ describe('query plans on filled tables', needs(postgres), () => {
   })
 
   describe('a page of letters', () => {
-    const page = { order: 'diedAt', isDescending: true, countMax: 20, examinedMax: 1_000 } as const
+    const page = { order: 'diedAt', isDescending: true } as const
     const after = { value: noon + 500, id: '0'.repeat(27) }
-    const cases: readonly (readonly [string, FindQuery, string])[] = [
+    const cases: readonly (readonly [string, RangesQuery & Readonly<{ after?: LetterCursor }>, string])[] = [
       ['of all', { ...page, filter: {} }, 'items_sourced_died'],
       [
         'of a queue and state',
@@ -205,6 +204,10 @@ describe('query plans on filled tables', needs(postgres), () => {
       ['of redrives', { ...page, filter: { redrives: { max: 0 } }, after }, 'items_sourced_group'],
       ['of a key', { ...page, filter: { key: bytes('key-7') }, after }, 'items_sourced_key'],
       ['that is due', { ...page, filter: { dueBy: noon } }, 'items_sourced_redrive'],
+      ['of ids', { ...page, filter: { letterIds: ['0'.repeat(27)] } }, 'items_sourced_uuid'],
+      ['of a source', { ...page, filter: { sourceIds: ['1-1'] } }, 'items_sourced_source'],
+      ['of a reference', { ...page, filter: { references: ['a', 'b'] } }, 'items_sourced_reference'],
+      ['of a trace', { ...page, filter: { traceIds: ['0'.repeat(32)] } }, 'items_sourced_trace'],
       [
         'with a text',
         { ...page, filter: { text: 'A FAILED', reasons: ['reason-0'] } },
@@ -214,14 +217,17 @@ describe('query plans on filled tables', needs(postgres), () => {
     ]
     it.each(cases)('a page of letters %s uses its index', async (_, query, index) => {
       const reader = { query: connections.read.bind(connections) }
-      const ranges = await findRanges(reader, query)
-      const step = { count: 20, wanted: 20, round: 0, bytes: 'none' } as const
-      const { text, values } = pageStatement(query, ranges, step)
+      const ranges = await findIndexRanges(reader, query)
+      const from = query.after === undefined ? {} : { after: query.after }
+      const step = { ...from, count: 20, wanted: 20, round: 0, bytes: 'none' } as const
+      const { text, values } = pageStatement(ranges, step)
       const rows = await connections.read({ text: `explain (costs off) ${text}` }, values)
       const plan = rows.map((row) => row['QUERY PLAN'] as string).join('\n')
       const probed = plan.split('CTE probed')[1]?.split('CTE edge')[0] ?? ''
       expect(probed, plan).toContain(index)
-      if (query.filter.dueBy === undefined) expect(probed, plan).not.toContain('Sort')
+      const { dueBy, letterIds, sourceIds } = query.filter
+      const isUnordered = [dueBy, letterIds, sourceIds].some((value) => value !== undefined)
+      if (!isUnordered) expect(probed, plan).not.toContain('Sort')
       expect(plan.match(/Tid Scan on items_sourced/g)?.length ?? 0, plan).toBeGreaterThan(0)
       expect(plan).not.toMatch(/Seq Scan on items|Hash Join|Merge Join/)
     })
@@ -229,12 +235,15 @@ describe('query plans on filled tables', needs(postgres), () => {
     it.each([
       [
         'with a filter on every field',
-        { queues: ['letters'], key: bytes('key-1'), reasons: ['a'], sourceIds: ['1-1'] },
+        { queues: ['letters'], key: bytes('key-1'), reasons: ['a'], payloadText: 'x' },
       ],
       ['of any queue, by time', { archived: { from: noon, until: noon + hour }, states: ['done'] as const }],
     ])('archived letters are found by the time of archiving, %s', async (_, filter) => {
-      const step = { after: { archivedAt: noon, id: '' }, count: 1_000, wanted: 20, round: 0 }
-      const { text, values } = searchStatement(filter, step)
+      const reader = { query: connections.read.bind(connections) }
+      const ranges = await findIndexRanges(reader, { filter, order: 'archivedAt', isDescending: true })
+      const after = { value: noon, id: '' }
+      const step = { after, count: 1_000, wanted: 20, round: 0, bytes: 'head' } as const
+      const { text, values } = pageStatement(ranges, step)
       const rows = await connections.read({ text: `explain (costs off) ${text}` }, values)
       const plan = rows.map((row) => row['QUERY PLAN'] as string).join('\n')
       const probed = plan.split('CTE probed')[1]?.split('CTE edge')[0] ?? ''
@@ -257,12 +266,10 @@ describe('query plans on filled tables', needs(postgres), () => {
           filter: { queues: ['letters'], states: ['waiting'] as const, died },
           order: 'diedAt' as const,
           isDescending,
-          countMax: 20,
-          examinedMax: 100,
-          after: { value, id: '' },
         }
-        const ranges = await findRanges({ query: connections.read.bind(connections) }, query)
-        const { text, values } = pageStatement(query, ranges, {
+        const ranges = await findIndexRanges({ query: connections.read.bind(connections) }, query)
+        const { text, values } = pageStatement(ranges, {
+          after: { value, id: '' },
           count: 20,
           wanted: 20,
           round: 0,

@@ -1,5 +1,6 @@
 import { fromDate, type Instant } from '../../core/instant.ts'
 import type { Item } from '../../core/item.ts'
+import type { LetterIdRecord } from '../../core/letter-ids.ts'
 import type { Queue } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
 import type { ArchivedItem } from '../contract/archive.ts'
@@ -14,9 +15,6 @@ import type { CountsQuery, PartitionCounts, QueueCounts, QueueCountsQuery } from
 import type { Difference } from '../contract/difference.ts'
 import type { ItemsQuery } from '../contract/items.ts'
 import type {
-  ArchivedLettersQuery,
-  ArchivePage,
-  ArchiveQuery,
   GroupArrivals,
   GroupFacts,
   GroupSlug,
@@ -25,18 +23,16 @@ import type {
   LetterCountsQuery,
   LetterEdit,
   LetterLocation,
-  LettersPage,
-  LettersQuery,
-  ListedArchived,
+  LetterRanges,
   ListedLetter,
   PayloadSize,
+  RangesQuery,
 } from '../contract/letters.ts'
 import type { HeldLock } from '../contract/locks.ts'
 import type { QueuesQuery } from '../contract/queues.ts'
 import type { Command, ResultsOf, Storage, StoreClock, StoreReads } from '../contract/storage.ts'
 import type { StoreOptions, StoreTarget } from '../open-storage.ts'
-import { getArchivedLetters, listArchivedLetters } from './archive/read-archive.ts'
-import { findArchivedLetters } from './archive/search-archive.ts'
+import { getArchivedLetters } from './archive/read-archive.ts'
 import { listAudit } from './audit/audit.ts'
 import { listCampaignLetters } from './campaigns/campaign-letters.ts'
 import { getCampaign, listCampaigns } from './campaigns/campaigns.ts'
@@ -56,10 +52,11 @@ import { listArchive, listItems } from './items/list-items.ts'
 import { listEdits } from './letters/edits.ts'
 import { GroupCache } from './letters/groups.ts'
 import { RepeatedImports } from './letters/import-letters.ts'
+import { findLetterIds } from './letters/letter-ids.ts'
 import { PrefetchedLetters } from './letters/letter-snapshots.ts'
 import { groupArrivals, groupSlugs, listGroups } from './letters/list-groups.ts'
-import { listLetters } from './letters/list-letters.ts'
 import { findLettersByUuid, getLetters, readPayloadSizes } from './letters/read-letters.ts'
+import { findRanges } from './letters/scan-letters.ts'
 import { checkReadable, migrate } from './migrations/migrate.ts'
 import { readLeaseCall } from './queues/lease-calls.ts'
 import { QueueCache } from './queues/queue-cache.ts'
@@ -205,16 +202,15 @@ class PostgresStorage implements Storage {
     return this.#run(() => findLettersByUuid(this.#store.connections, uuids))
   }
 
-  listLetters(query: LettersQuery): Promise<LettersPage> {
-    return this.#run(() => listLetters(this.#store.connections, query))
+  findLetterIds(ids: readonly string[]): Promise<readonly LetterIdRecord[]> {
+    return this.#run(() => findLetterIds(this.#store.connections, ids))
   }
 
-  listArchivedLetters(query: ArchivedLettersQuery): Promise<readonly ListedArchived[]> {
-    return this.#run(() => listArchivedLetters(this.#store.connections, query))
-  }
-
-  findArchivedLetters(query: ArchiveQuery): Promise<ArchivePage> {
-    return this.#run(() => findArchivedLetters(this.#store.connections, query))
+  async findRanges(query: RangesQuery): Promise<LetterRanges> {
+    const { connections } = this.#store
+    const reader = { query: connections.read.bind(connections) }
+    const ranges = await this.#run(() => findRanges(reader, query))
+    return { scan: (bounds) => this.#run(() => ranges.scan(bounds)) }
   }
 
   countLetters(query: LetterCountsQuery): Promise<readonly LetterCount[]> {

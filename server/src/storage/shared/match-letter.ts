@@ -1,14 +1,16 @@
 /**
  * Compares a letter with a filter. Origin, reason and slug belong to the group of a letter: the stores find
  * the groups first and do not compare them here. Both stores call this before they return a letter, so that a
- * search finds the same letters in both.
+ * search finds the same letters in both. The ranges of the archive answer the time of archiving.
  */
+import { Buffer } from 'node:buffer'
 import { toErrorClass } from '../../core/cause.ts'
 import type { Instant } from '../../core/instant.ts'
 import { type Header, type Item, listedState } from '../../core/item.ts'
 import { isSameNumber, type JsonNumber } from '../../core/json-number.ts'
 import { textAt } from '../../core/json-text.ts'
-import type { ArchiveFilter, LetterFilter, ListedArchived } from '../contract/letters.ts'
+import type { LetterFilter } from '../contract/letters.ts'
+import { readTraceId } from './trace-id.ts'
 
 export function matchesLetter(item: Item, filter: LetterFilter): boolean {
   const { queues, states, groupIds, redrives, errorClasses } = filter
@@ -20,17 +22,9 @@ export function matchesLetter(item: Item, filter: LetterFilter): boolean {
   return matchesDetail(item, filter)
 }
 
-/** `matchesLetter` for a letter in the archive. */
-export function matchesArchived({ item, archivedAt }: ListedArchived, filter: ArchiveFilter): boolean {
-  const { archived, sourceIds, ...rest } = filter
-  if (archived !== undefined && !isWithin(archivedAt, archived.from, archived.until)) return false
-  if (sourceIds !== undefined && (item.sourceId === null || !sourceIds.includes(item.sourceId))) return false
-  return matchesLetter(item, rest)
-}
-
 /** Compares the fields that neither counts nor groups have. */
 function matchesDetail(item: Item, filter: LetterFilter): boolean {
-  return matchesTimes(item, filter) && matchesContent(item, filter)
+  return matchesTimes(item, filter) && matchesIds(item, filter) && matchesContent(item, filter)
 }
 
 function matchesTimes(item: Item, filter: LetterFilter): boolean {
@@ -43,10 +37,21 @@ function matchesTimes(item: Item, filter: LetterFilter): boolean {
   )
 }
 
-function matchesContent(item: Item, { key, text, header, json }: LetterFilter): boolean {
+function matchesIds(item: Item, filter: LetterFilter): boolean {
+  const { letterIds, sourceIds, references, traceIds } = filter
+  return (
+    (letterIds === undefined || letterIds.includes(item.rootId)) &&
+    (sourceIds === undefined || (item.sourceId !== null && sourceIds.includes(item.sourceId))) &&
+    (references === undefined || references.includes(item.reference)) &&
+    (traceIds === undefined || traceIds.includes(readTraceId(item.headers) ?? ''))
+  )
+}
+
+function matchesContent(item: Item, { key, text, header, json, payloadText }: LetterFilter): boolean {
   if (key !== undefined && (item.key === null || !areEqual(item.key, key))) return false
   if (text !== undefined && !hasText(item.failure?.message ?? '', text)) return false
   if (header !== undefined && !item.headers.some((each) => isHeader(each, header))) return false
+  if (payloadText !== undefined && !hasPayloadText(item.payload, payloadText)) return false
   return json === undefined || hasJson(item.payload, json)
 }
 
@@ -66,6 +71,13 @@ function hasText(message: string, text: string): boolean {
   return message.toLowerCase().includes(text.toLowerCase())
 }
 
+/** Bytes that are not UTF-8 are no part of a text; the text around them is found. */
+function hasPayloadText(payload: Uint8Array, text: string): boolean {
+  const { buffer, byteOffset, byteLength } = payload
+  const length = Math.min(byteLength, searchedPayloadMax)
+  return hasText(Buffer.from(buffer, byteOffset, length).toString('utf8'), text)
+}
+
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
 function isHeader([name, value]: Header, wanted: NonNullable<LetterFilter['header']>): boolean {
@@ -75,8 +87,9 @@ function isHeader([name, value]: Header, wanted: NonNullable<LetterFilter['heade
 }
 
 /**
- * Larger payloads are not searched by JSON path. Parsing a payload of this size takes a few milliseconds, and
- * at most about 50. A search looks at its time and answers other requests only between two payloads.
+ * Larger payloads are not searched by JSON path, and only this much of them is searched as text. Parsing a
+ * payload of this size takes a few milliseconds, and at most about 50. A search looks at its time and answers
+ * other requests only between two payloads.
  */
 export const searchedPayloadMax = 2 ** 20
 

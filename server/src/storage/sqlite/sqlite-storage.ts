@@ -48,9 +48,11 @@ function createStorage(backend: Backend, clock: Clock): Storage {
     getArchivedLetters: (letterIds) => ask({ read: 'archived-letters-by-id', letterIds }),
     readPayloadSizes: (letterIds, location) => ask({ read: 'payload-sizes', letterIds, location }),
     findLettersByUuid: (uuids) => ask({ read: 'letters-by-uuid', uuids }),
-    listLetters: (query) => ask({ read: 'letters', query }),
-    listArchivedLetters: (query) => ask({ read: 'archived-letters', query }),
-    findArchivedLetters: (query) => ask({ read: 'found-archived', query }),
+    findLetterIds: (ids) => ask({ read: 'letter-ids', ids }),
+    findRanges: async (query) => {
+      const ranges = await ask({ read: 'letter-ranges', query })
+      return { scan: (bounds) => ask({ read: 'letter-scan', ranges, bounds }) }
+    },
     countLetters: (query) => ask({ read: 'letter-counts', query }),
     countOpenSince: (since, queues) => ask({ read: 'open-since', since, queues }),
     listGroups: (query) => ask({ read: 'groups', query }),

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
-import type { ArchiveCursor, ArchiveFilter } from '../../../src/storage/contract/letters.ts'
+import type { LetterCursor, LetterFilter } from '../../../src/storage/contract/letters.ts'
 import { aFailure, anOrigin, bytes, hour, newItems, noon } from '../../make.ts'
 import { aLetter, createLetterActions } from '../support/letter-actions.ts'
+import { findArchivedLetters, listArchivedLetters } from '../support/list-letters.ts'
 import { describeStores } from '../support/test-stores.ts'
 
 const day = 24 * hour
@@ -38,11 +39,11 @@ describeStores('archived letters', (given) => {
     }
     return { queues: [one.letters, two.letters], ids }
   }
-  const walk = async (filter: ArchiveFilter, countMax: number, examinedMax: number) => {
+  const walk = async (filter: LetterFilter, countMax: number, examinedMax: number) => {
     const found: string[] = []
     let examinedCount = 0
-    for (let after: ArchiveCursor | null | undefined; after !== null; ) {
-      const page = await given.storage.findArchivedLetters({
+    for (let after: LetterCursor | null | undefined; after !== null; ) {
+      const page = await findArchivedLetters(given.storage, {
         filter,
         countMax,
         examinedMax,
@@ -61,11 +62,11 @@ describeStores('archived letters', (given) => {
     const { queues, ids } = await twelve()
     const every = await walk({ queues }, 100, 100)
     expect(every.found.toSorted()).toEqual(ids.toSorted())
-    const listed = await given.storage.listArchivedLetters({ queues, countMax: 100 })
+    const listed = await listArchivedLetters(given.storage, { queues, countMax: 100 })
     expect(every.found).toEqual(listed.map(({ item }) => item.rootId))
     const [group] = listed.flatMap(({ item }) => (item.rootId === ids[5] ? [item.groupId as number] : []))
 
-    const cases: readonly [filter: ArchiveFilter, isWanted: (index: number) => boolean][] = [
+    const cases: readonly [filter: LetterFilter, isWanted: (index: number) => boolean][] = [
       [{ queues: queues.slice(0, 1) }, (index) => index % 2 === 0],
       [{ queues: [] }, () => false],
       [{ queues, states: ['done'] }, (index) => index % 3 === 0],

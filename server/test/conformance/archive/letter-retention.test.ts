@@ -1,11 +1,13 @@
 /**
  * Letters are discarded, archived, restored and purged. Discarded letters do not come back, and none is lost.
  */
+
 import { describe, expect, it } from 'vitest'
 import type { Item } from '../../../src/core/item.ts'
 import { ksuidToUuid } from '../../../src/core/ksuid.ts'
 import { aFailure, anOrigin, bytes, day, hour, minute, newItems, noon, second } from '../../make.ts'
 import { aLetter, createLetterActions } from '../support/letter-actions.ts'
+import { listArchivedLetters } from '../support/list-letters.ts'
 import { describeStores } from '../support/test-stores.ts'
 
 const unknownId = '0'.repeat(27)
@@ -273,7 +275,7 @@ describeStores('letter retention', (given) => {
       await actions.produceDead(plain, newItems(2))
       expect(await archive(plain)).toEqual({ archived: 2, isMore: false })
       const list = async (query: object = {}) =>
-        given.storage.listArchivedLetters({ countMax: 100, ...query })
+        listArchivedLetters(given.storage, { countMax: 100, ...query })
       const ids = (rows: Awaited<ReturnType<typeof list>>) => rows.map(({ item }) => item.rootId)
       expect(ids(await list())).toEqual(byTime)
       expect(ids(await list({ queues: [two.letters] }))).toEqual([
@@ -286,7 +288,7 @@ describeStores('letter retention', (given) => {
       while (page.length > 0) {
         paged.push(...ids(page))
         const last = page.at(-1)
-        page = await list({ countMax: 4, after: { archivedAt: last?.archivedAt, id: last?.item.id } })
+        page = await list({ countMax: 4, after: { value: last?.archivedAt, id: last?.item.id } })
       }
       expect(paged).toEqual(byTime)
     })

@@ -2,6 +2,7 @@
  * Two servers on one PostgreSQL run random actions on the same dead letters at the same time. The results
  * that each of them got are recorded and must be consistent in the end.
  */
+
 import { expect, it } from 'vitest'
 import type { Outcome } from '../../../src/core/item.ts'
 import type { Storage } from '../../../src/storage/contract/storage.ts'
@@ -10,6 +11,7 @@ import { repeats, withRandom } from '../../random-test.ts'
 import type { SeededRandom } from '../../seeded-random.ts'
 import { expectConsistentStore, expectUnique } from '../support/expect-consistent-store.ts'
 import { aLetter, createLetterActions } from '../support/letter-actions.ts'
+import { listArchivedLetters, listLetters } from '../support/list-letters.ts'
 import { listAll, run } from '../support/store-reads.ts'
 import { describeTheseStores } from '../support/test-stores.ts'
 import { runOnTwoServers, type Worker } from '../support/two-servers.ts'
@@ -202,7 +204,7 @@ type Act = Readonly<{
 async function actRandomly({ storage, work, letters, random, callLog, now, name }: Act): Promise<void> {
   const at = { queue: work, partition: random.below(2) }
   const pickLetters = async (countMax: number): Promise<string[]> => {
-    const page = await storage.listLetters({
+    const page = await listLetters(storage, {
       filter: { queues: [letters] },
       order: 'diedAt',
       isDescending: random.below(2) === 0,
@@ -248,7 +250,7 @@ async function actRandomly({ storage, work, letters, random, callLog, now, name 
       return
     }
     case 5: {
-      const rows = await storage.listArchivedLetters({ queues: [letters], countMax: 3 })
+      const rows = await listArchivedLetters(storage, { queues: [letters], countMax: 3 })
       const letterIds = rows.map(({ item }) => item.rootId)
       const results = await run(storage, { op: 'restore', letterIds, now })
       callLog.restored.push(...results.flatMap((each) => (each.isRestored ? [each.letterId] : [])))

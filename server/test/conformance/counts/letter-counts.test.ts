@@ -1,4 +1,5 @@
 /** Counts of letters by their properties are exact after any change and are read without reading letters. */
+
 import { describe, expect, it } from 'vitest'
 import { toCause } from '../../../src/core/cause.ts'
 import { type Item, isLetter } from '../../../src/core/item.ts'
@@ -16,6 +17,7 @@ import { sortCounts } from '../support/expect-consistent-letters.ts'
 import { expectConsistentStore } from '../support/expect-consistent-store.ts'
 import { matchesFilter } from '../support/expected-letters.ts'
 import { aLetter, createLetterActions } from '../support/letter-actions.ts'
+import { listArchivedLetters, listLetters } from '../support/list-letters.ts'
 import { listAll, run, toGauge } from '../support/store-reads.ts'
 import {
   createTestStore,
@@ -412,7 +414,7 @@ async function runRandomAction(step: RandomStep): Promise<void> {
       return
     case 6: {
       const archive = { op: 'archive', queue: letters, endedBefore: now, countMax: 2, now } as const
-      const archived = await given.storage.listArchivedLetters({ countMax: 5 })
+      const archived = await listArchivedLetters(given.storage, { countMax: 5 })
       const letterIds = archived.map(({ item }) => item.rootId)
       await given.run(random.below(2) === 0 ? archive : { op: 'restore', letterIds, now })
       return
@@ -446,7 +448,7 @@ function anError(random: SeededRandom) {
 }
 
 async function pickLetters({ given, random }: RandomStep): Promise<string[]> {
-  const page = await given.storage.listLetters({
+  const page = await listLetters(given.storage, {
     filter: {},
     order: 'diedAt',
     isDescending: random.below(2) === 0,

@@ -72,6 +72,7 @@ class AcknowledgedChanges {
     const items = await listAll(storage, work)
     this.#expectItemsHaveLetters(items, live)
     this.#expectNothingLost(items, all)
+    await this.#expectIdsRecorded(storage, all)
     this.#expectAcknowledged(new Map(all.map((letter) => [letter.rootId, letter])))
   }
 
@@ -88,6 +89,22 @@ class AcknowledgedChanges {
   }
 
   /** Every acknowledged item is a letter or still an item, unless it was settled before it died. */
+  /** The ids are written in the transactions of the redrives and of the moves to the dead queue. */
+  async #expectIdsRecorded(storage: Storage, all: readonly Item[]): Promise<void> {
+    const redriven = all.flatMap(({ rootId, letter }) =>
+      (letter?.redrives ?? []).map(({ target }) => `${target.id} ${rootId}`),
+    )
+    const earlier = all.flatMap(({ rootId, sourceId, history }) =>
+      history.flatMap(({ itemId }) =>
+        itemId === undefined || itemId === sourceId ? [] : [`${itemId} ${rootId}`],
+      ),
+    )
+    const wanted = [...redriven, ...earlier]
+    const ids = [...new Set(wanted.map((each) => each.split(' ')[0] ?? ''))]
+    const known = new Set((await storage.findLetterIds(ids)).map(({ id, letterId }) => `${id} ${letterId}`))
+    expect(wanted.filter((each) => !known.has(each)).slice(0, 5), 'ids that lead to no letter').toEqual([])
+  }
+
   #expectNothingLost(items: readonly Item[], all: readonly Item[]): void {
     const names = all.map(({ payload }) => textOf(payload))
     expectUnique(names, 'names of letters')

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
+import { searchLetters } from '../../../src/storage/search/search-letters.ts'
 import { readContent } from '../../fixtures/schema-versions/populate.ts'
 import {
   type FileTarget,
@@ -59,6 +60,27 @@ for (const name of ['SQLite file', 'PostgreSQL'] satisfies StoreName[]) {
         })
       },
     )
+
+    it('letters of an earlier version are found by the ids of their redrives after the upgrade', async () => {
+      await withTestStore(name, async (testStore) => {
+        await restoreVersion(targetOf(testStore), '0002_dlq-statements')
+        const storage = await testStore.open()
+        const query = {
+          filter: {},
+          order: 'diedAt',
+          isDescending: true,
+          countMax: 1_000,
+          bytes: 'none',
+        } as const
+        const { found } = await searchLetters(storage, query)
+        const redriven = found.flatMap(({ item }) =>
+          (item.letter?.redrives ?? []).map(({ target }) => ({ letterId: item.rootId, id: target.id })),
+        )
+        expect(redriven.length).toBeGreaterThan(0)
+        const known = await storage.findLetterIds(redriven.map(({ id }) => id))
+        expect(known).toEqual(expect.arrayContaining(redriven))
+      })
+    })
 
     it('a store that ran another form of a migration is refused with a hint and not changed', async () => {
       await withTestStore(name, async (testStore) => {

@@ -82,4 +82,29 @@ describeStores('the audit trail', (given) => {
     expect(await reasons({ target: target.toUpperCase() })).toBe('')
     expect(await reasons({ target: '%' })).toBe('')
   })
+
+  it('audit rows are found by time, newest time first, page by page', async () => {
+    const target = aTarget()
+    const times = [3, 1, 2, 2, 5]
+    const entries = times.map((at, index) => anEntry(target, { at: noon + at, reason: `${index}` }))
+    await given.run({ op: 'audit', entries })
+    const reasons = async (limits: Readonly<{ after?: number; before?: number }>, countMax = 10) => {
+      const found: string[] = []
+      let position: { at: number; id: number } | undefined
+      for (;;) {
+        const paged = { ...limits, ...(position !== undefined && { position }) }
+        const rows = await given.storage.listAudit({ target, times: paged, countMax })
+        found.push(...rows.map(({ reason }) => reason))
+        const last = rows.at(-1)
+        if (last === undefined || rows.length < countMax) return found.join('')
+        position = { at: last.at, id: last.id }
+      }
+    }
+    expect(await reasons({})).toBe('40321')
+    expect(await reasons({ after: noon + 2 })).toBe('4032')
+    expect(await reasons({ before: noon + 3 })).toBe('321')
+    expect(await reasons({ after: noon + 2, before: noon + 3 })).toBe('32')
+    expect(await reasons({ after: noon + 2, before: noon + 5 }, 1)).toBe('032')
+    expect(await reasons({ after: noon + 6 })).toBe('')
+  })
 })

@@ -212,9 +212,12 @@ describeStores('settling', (given) => {
       await produce(queue, newItems(1))
       const error = { reason: 'http_503', errorClass: 'Busy', message: 'try later', stack: 'at x' }
       const reported = { errorClass: 'Busy', message: 'try later', stack: 'at x', worker: 'worker-1' }
-      await retry(queue, await lease(queue, 1), { error }, noon + 1)
+      const first = await lease(queue, 1)
+      await retry(queue, first, { error }, noon + 1)
       expect((await list(queue))[0]?.failure).toEqual({
         ...reported,
+        // The item has another id now, and its letter is found by this one.
+        itemId: first[0],
         reason: 'http_503',
         attempts: 1,
         firstFailedAt: noon + 1,

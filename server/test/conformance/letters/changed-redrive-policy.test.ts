@@ -1,8 +1,10 @@
 /** A changed redrive policy of a dead queue is applied to its letters, step by step. */
+
 import { expect, it } from 'vitest'
 import type { QueuePolicy } from '../../../src/core/queue.ts'
 import { hour, minute, newItems, noon } from '../../make.ts'
 import { createLetterActions } from '../support/letter-actions.ts'
+import { listLetters } from '../support/list-letters.ts'
 import { describeStores } from '../support/test-stores.ts'
 
 const inAnHour = { kind: 'fixed', delayUs: hour, jitter: 0 } as const
@@ -54,7 +56,7 @@ describeStores('a changed redrive policy', (given) => {
     expect(await actions.redrive(ids, due)).toMatchObject(ids.map(() => ({ refusal: 'not-due' })))
     expect(await replan(letters)).toEqual({ changed: 3, isMore: false })
     expect(await planned(ids)).toEqual([null, null, null])
-    const { letters: found } = await given.storage.listLetters({
+    const { letters: found } = await listLetters(given.storage, {
       filter: { queues: [letters], dueBy: noon + 99 * hour },
       order: 'diedAt',
       isDescending: false,

@@ -1,4 +1,5 @@
 /** Groups of letters: one for each cause, with counts, first and last death, and a sample. */
+
 import { expect, it } from 'vitest'
 import { anyClass, toCause } from '../../../src/core/cause.ts'
 import type { Item } from '../../../src/core/item.ts'
@@ -8,12 +9,12 @@ import type {
   GroupFacts,
   LetterCursor,
   LetterOrder,
-  LettersPage,
 } from '../../../src/storage/contract/letters.ts'
 import { isQuick } from '../../is-quick.ts'
 import { aFailure, anOrigin, day, hour, minute, newItems, noon } from '../../make.ts'
 import { sortCounts } from '../support/expect-consistent-letters.ts'
 import { aLetter, createLetterActions } from '../support/letter-actions.ts'
+import { type LettersPage, listLetters } from '../support/list-letters.ts'
 import { listAll } from '../support/store-reads.ts'
 import { describeStores } from '../support/test-stores.ts'
 
@@ -351,7 +352,7 @@ describeStores('groups of letters', (given) => {
         examinedMax: 1,
         bytes: 'none',
       } as const
-      const { examinedCount } = await given.storage.listLetters({ filter: { errorClasses }, ...few })
+      const { examinedCount } = await listLetters(given.storage, { filter: { errorClasses }, ...few })
       expect(examinedCount).toBeLessThanOrEqual(1)
       expect(await listed({ errorClasses })).toBe(matching)
       expect(await listed({ errorClasses, states })).toBe(matching)
@@ -365,7 +366,7 @@ describeStores('groups of letters', (given) => {
     let found = 0
     for (let after: LetterCursor | null | undefined; after !== null; ) {
       const query = { ...page, bytes: 'none', ...(after && { after }) } as const
-      const { letters, next }: LettersPage = await given.storage.listLetters(query)
+      const { letters, next }: LettersPage = await listLetters(given.storage, query)
       found += letters.length
       after = next
     }

@@ -1,8 +1,10 @@
 /** Reads of letters with all, some or none of their bytes, and the byte limit of a page. */
+
 import { expect, it } from 'vitest'
-import { headBytes, type LettersQuery, pageBytesMax } from '../../../src/storage/contract/letters.ts'
+import { headBytes, pageBytesMax } from '../../../src/storage/contract/letters.ts'
 import { bytes, minute, noon } from '../../make.ts'
 import { aLetter, createLetterActions } from '../support/letter-actions.ts'
+import { type LettersQuery, listArchivedLetters, listLetters } from '../support/list-letters.ts'
 import { describeStores } from '../support/test-stores.ts'
 
 const megabyte = 2 ** 20
@@ -11,7 +13,7 @@ const long = new Uint8Array(headBytes + 1).map((_, at) => at % 251)
 describeStores('the bytes of letters', (given) => {
   const actions = createLetterActions(given)
   const list = async (query: Partial<LettersQuery>) =>
-    given.storage.listLetters({
+    listLetters(given.storage, {
       filter: {},
       order: 'diedAt',
       isDescending: false,
@@ -84,7 +86,7 @@ describeStores('the bytes of letters', (given) => {
     const ids = await actions.capture(queue, some)
     await actions.discard(ids, noon)
     await given.run({ op: 'archive', queue, endedBefore: noon + 1, countMax: 10, now: noon })
-    const listed = await given.storage.listArchivedLetters({ queues: [queue], countMax: 10 })
+    const listed = await listArchivedLetters(given.storage, { queues: [queue], countMax: 10 })
     expect(listed.map(({ item }) => item.payloadBytes ?? item.payload.length).toSorted()).toEqual([
       0,
       headBytes,

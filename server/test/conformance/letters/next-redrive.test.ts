@@ -1,8 +1,10 @@
 /** The time of the next automatic redrive: only letters that can still be redriven have one. */
+
 import { expect, it } from 'vitest'
 import type { Item } from '../../../src/core/item.ts'
 import { day, hour, minute, newItems, noon } from '../../make.ts'
 import { automatic, createLetterActions } from '../support/letter-actions.ts'
+import { listLetters } from '../support/list-letters.ts'
 import { describeStores } from '../support/test-stores.ts'
 
 const planned = noon + hour
@@ -27,7 +29,7 @@ describeStores('the next redrive of a letter', (given) => {
   const dueLetters = async () => {
     const order = { order: 'diedAt', isDescending: false } as const
     const page = { countMax: 9, examinedMax: 100, bytes: 'none' } as const
-    const { letters } = await given.storage.listLetters({
+    const { letters } = await listLetters(given.storage, {
       filter: { dueBy: noon + 9 * day },
       ...order,
       ...page,

@@ -1,7 +1,9 @@
 /** Due letters that cannot be sent are postponed without changing the order of other letters. */
+
 import { expect, it } from 'vitest'
 import { aFailure, hour, minute, newItems, noon } from '../../make.ts'
 import { aLetter, automatic, createLetterActions } from '../support/letter-actions.ts'
+import { listLetters } from '../support/list-letters.ts'
 import { describeStores } from '../support/test-stores.ts'
 
 const due = noon + hour
@@ -15,7 +17,7 @@ describeStores('an automatic redrive that cannot start', (given) => {
     const filter = { queues: [queue], dueBy: instant }
     const order = { order: 'diedAt', isDescending: false } as const
     const page = { countMax: 100, examinedMax: 1_000, bytes: 'none' } as const
-    const { letters } = await given.storage.listLetters({ filter, ...order, ...page })
+    const { letters } = await listLetters(given.storage, { filter, ...order, ...page })
     return letters.map(({ rootId }) => rootId)
   }
 

@@ -3,12 +3,13 @@
 import { expect, it } from 'vitest'
 import { type Item, isLetter } from '../../../src/core/item.ts'
 import type { ItemToImport, ListedState } from '../../../src/storage/contract/items.ts'
-import type { LetterFilter, LettersQuery } from '../../../src/storage/contract/letters.ts'
+import type { LetterFilter } from '../../../src/storage/contract/letters.ts'
 import fc from '../../fast-check.ts'
 import { aFailure, anOrigin, bytes, hour, minute, newItems, noon } from '../../make.ts'
 import { repeats } from '../../random-test.ts'
 import { expectedLetters } from '../support/expected-letters.ts'
 import { aLetter, createLetterActions } from '../support/letter-actions.ts'
+import type { LettersQuery } from '../support/list-letters.ts'
 import { longPrefix, readLetterPages, undecodableBytes } from '../support/read-letter-pages.ts'
 import { listAll } from '../support/store-reads.ts'
 import { describeStores, type StoreFixture } from '../support/test-stores.ts'
@@ -22,8 +23,9 @@ describeStores('a list of letters', (given) => {
     const all: Item[] = []
     for (const queue of queues) all.push(...(await listAll(given.storage, queue)).filter(isLetter))
     const groupIds = [...new Set(all.map(({ groupId }) => groupId ?? -1))]
+    const letterIds = all.map(({ rootId }) => rootId)
     await fc.assert(
-      fc.asyncProperty(aQuery(queues, groupIds), async (query) => {
+      fc.asyncProperty(aQuery(queues, groupIds, letterIds), async (query) => {
         const pages = await readLetterPages(given, query)
         expect(pages.flat().map(({ rootId }) => rootId)).toEqual(
           expectedLetters(all, query).map(({ rootId }) => rootId),
@@ -52,6 +54,11 @@ const headerSets: ItemToImport['headers'][] = [
     ['x', bytes('1')],
   ],
   [['Trace', bytes('abc')]],
+  [['traceparent', bytes(`00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`)]],
+  [
+    ['x', bytes('1')],
+    ['traceparent', bytes(`00-${'c'.repeat(32)}-${'b'.repeat(16)}-00`)],
+  ],
   [
     ['trace', undecodableBytes],
     ['x', bytes('"ü\\')],
@@ -86,6 +93,7 @@ function letterAt(index: number): ItemToImport {
     origin: anOrigin({ name: cycle(['payments', 'orders'], index >> 2) }),
     diedAt: noon - (index % 7) * minute,
     redrives: cycle([0, 0, 1, 2, 12], index),
+    reference: cycle(['', 'r-1', 'r-2', `${longPrefix}1`], index >> 1),
     ...(index % 13 === 0 ? { availableAt: noon + hour } : {}),
     ...(index % 2 === 0 ? { sourceId: `source-${index}` } : {}),
   })
@@ -125,7 +133,11 @@ async function manyLetters(given: StoreFixture): Promise<string[]> {
   return queues
 }
 
-function aQuery(queues: readonly string[], groupIds: readonly number[]): fc.Arbitrary<LettersQuery> {
+function aQuery(
+  queues: readonly string[],
+  groupIds: readonly number[],
+  letterIds: readonly string[],
+): fc.Arbitrary<LettersQuery> {
   const some = <T>(values: readonly T[]) => fc.subarray([...values], { minLength: 0 })
   const times = (values: readonly number[]) => {
     const at = fc.constantFrom(...values)
@@ -164,6 +176,11 @@ function aQuery(queues: readonly string[], groupIds: readonly number[]): fc.Arbi
       died: times(deaths),
       updated: times([0, 1, 3, 5, 6, 8].map((minutes) => noon + minutes * minute)),
       lastFailed: times([0, 2, 4].map((minutes) => noon - minutes * minute)),
+      letterIds: some([...letterIds, 'no id']),
+      sourceIds: some(['source-0', 'source-2', 'source-44', 'other']),
+      references: some(['', 'r-1', 'r-2', `${longPrefix}1`, `${longPrefix}2`]),
+      traceIds: some(['a'.repeat(32), 'c'.repeat(32), 'd'.repeat(32)]),
+      payloadText: fc.constantFrom('NOT JSON', '"a"', 'say \\"x', '7', '\ufffd', 'nothing of it'),
       key: fc.constantFrom(...keys.filter((key) => key !== null)),
       text: fc.constantFrom(
         '503',
@@ -186,7 +203,7 @@ function aQuery(queues: readonly string[], groupIds: readonly number[]): fc.Arbi
     { requiredKeys: [] },
   )
   // All filters together find nothing, so use a few at a time.
-  const thin = fc.tuple(filter, fc.array(fc.nat(15), { maxLength: 3 })).map(([all, picked]) => {
+  const thin = fc.tuple(filter, fc.array(fc.nat(30), { maxLength: 3 })).map(([all, picked]) => {
     const entries = Object.entries(all)
     const kept = picked.flatMap((at) => (entries.length === 0 ? [] : [entries[at % entries.length] ?? []]))
     return Object.fromEntries(

@@ -7,6 +7,7 @@ import { KnownError } from '../../../src/errors.ts'
 import { openStorage } from '../../../src/storage/open-storage.ts'
 import { bytes, minute, textOf } from '../../make.ts'
 import { createSeededRandom } from '../../seeded-random.ts'
+import { listArchivedLetters, listLetters } from '../support/list-letters.ts'
 import { readTask, report, waitForMessage } from './parent-channel.ts'
 
 const task = readTask<{ work: string; letters: string; seed: number; startsAt: number; workers: number }>()
@@ -40,7 +41,7 @@ async function produceDead(): Promise<void> {
 async function someLetters(
   states: readonly ('waiting' | 'dead' | 'leased' | 'discarded')[],
 ): Promise<string[]> {
-  const page = await storage.listLetters({
+  const page = await listLetters(storage, {
     filter: { queues: [letters], states },
     order: 'updatedAt',
     isDescending: below(2) === 0,
@@ -133,7 +134,7 @@ async function archive(): Promise<void> {
 }
 
 async function restore(): Promise<void> {
-  const rows = await storage.listArchivedLetters({ queues: [letters], countMax: 1 + below(4) })
+  const rows = await listArchivedLetters(storage, { queues: [letters], countMax: 1 + below(4) })
   const discarded = (await someLetters(['discarded'])).slice(0, 3)
   report('doing', { action: 'restore' })
   const letterIds = [...rows.map(({ item }) => item.rootId), ...discarded]

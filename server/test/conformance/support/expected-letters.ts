@@ -2,7 +2,7 @@
 import { toCause } from '../../../src/core/cause.ts'
 import type { Instant } from '../../../src/core/instant.ts'
 import type { Item } from '../../../src/core/item.ts'
-import type { LetterFilter, LettersQuery } from '../../../src/storage/contract/letters.ts'
+import type { LetterFilter, LetterOrder, RangesQuery } from '../../../src/storage/contract/letters.ts'
 import { scaled } from '../../number-texts.ts'
 import { toGauge } from './store-reads.ts'
 
@@ -22,13 +22,28 @@ export function matchesFilter(letter: Item, filter: LetterFilter): boolean {
     isWithin(letter.diedAt, filter.died) &&
     isWithin(letter.updatedAt, filter.updated) &&
     isWithin(failure?.lastFailedAt ?? null, filter.lastFailed) &&
+    matchesIds(letter, filter) &&
     matchesContent(letter, filter) &&
     (filter.dueBy === undefined || (facts?.nextRedriveAt ?? Number.POSITIVE_INFINITY) <= filter.dueBy)
   )
 }
 
-function matchesContent(letter: Item, filter: LetterFilter): boolean {
+function matchesIds(letter: Item, filter: LetterFilter): boolean {
+  const traces = letter.headers.flatMap(([name, value]) =>
+    name === 'traceparent' && value !== null ? [Buffer.from(value).toString().split('-')[1] ?? ''] : [],
+  )
   return (
+    isAmong(letter.rootId, filter.letterIds) &&
+    isAmong(letter.sourceId ?? 'none', filter.sourceIds) &&
+    isAmong(letter.reference, filter.references) &&
+    isAmong(traces[0] ?? 'none', filter.traceIds)
+  )
+}
+
+function matchesContent(letter: Item, filter: LetterFilter): boolean {
+  const { payloadText } = filter
+  return (
+    (payloadText === undefined || hasText(Buffer.from(letter.payload).toString(), payloadText)) &&
     (filter.key === undefined || (letter.key !== null && Buffer.compare(letter.key, filter.key) === 0)) &&
     (filter.text === undefined || hasText(letter.failure?.message ?? '', filter.text)) &&
     (filter.header === undefined || hasHeader(letter, filter.header)) &&
@@ -39,7 +54,7 @@ function matchesContent(letter: Item, filter: LetterFilter): boolean {
 /** The letters that a query finds, in its order. */
 export function expectedLetters(
   letters: readonly Item[],
-  query: Pick<LettersQuery, 'filter' | 'order' | 'isDescending'>,
+  query: Omit<RangesQuery, 'order'> & Readonly<{ order: LetterOrder }>,
 ) {
   const { filter, order, isDescending } = query
   const sign = isDescending ? -1 : 1

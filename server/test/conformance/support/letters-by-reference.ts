@@ -1,9 +1,11 @@
 /** Letters that tests identify by their reference. */
+
 import { expect } from 'vitest'
 import type { ItemToImport, ListedState } from '../../../src/storage/contract/items.ts'
-import type { LetterFilter, LettersPage, LettersQuery } from '../../../src/storage/contract/letters.ts'
+import type { LetterFilter } from '../../../src/storage/contract/letters.ts'
 import { hour, noon } from '../../make.ts'
 import { aLetter, createLetterActions } from './letter-actions.ts'
+import { type LettersPage, type LettersQuery, listLetters } from './list-letters.ts'
 import type { StoreFixture } from './test-stores.ts'
 
 export const wholeQuery: LettersQuery = {
@@ -28,7 +30,7 @@ export interface LettersByReference {
 
 export function lettersByReference(given: StoreFixture): LettersByReference {
   const list: LettersByReference['list'] = async (query) =>
-    given.storage.listLetters({ ...wholeQuery, ...query })
+    listLetters(given.storage, { ...wholeQuery, ...query })
   return {
     list,
     findReferences: async (filter) => {

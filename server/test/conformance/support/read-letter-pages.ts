@@ -1,6 +1,7 @@
 import { expect } from 'vitest'
 import type { Item } from '../../../src/core/item.ts'
-import type { LetterCursor, LettersQuery } from '../../../src/storage/contract/letters.ts'
+import type { LetterCursor } from '../../../src/storage/contract/letters.ts'
+import { type LettersQuery, listLetters } from './list-letters.ts'
 import type { StoreFixture } from './test-stores.ts'
 
 /** Longer than the part of a key that indexes hold. */
@@ -15,7 +16,7 @@ export async function readLetterPages(
   const pages: (readonly Item[])[] = []
   let after: LetterCursor | undefined
   for (;;) {
-    const page = await given.storage.listLetters(after === undefined ? query : { ...query, after })
+    const page = await listLetters(given.storage, after === undefined ? query : { ...query, after })
     expect(page.letters.length).toBeLessThanOrEqual(query.countMax)
     expect(page.letters.length).toBeLessThanOrEqual(page.examinedCount)
     expect(page.examinedCount).toBeLessThanOrEqual(query.examinedMax)

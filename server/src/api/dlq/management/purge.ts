@@ -2,7 +2,8 @@ import { type Static, Type } from 'typebox'
 import type { LetterId } from '../../../core/ids.ts'
 import type { Instant } from '../../../core/instant.ts'
 import type { Letters } from '../../../letters/letters.ts'
-import type { LetterCursor, LetterFilter } from '../../../storage/contract/letters.ts'
+import type { LetterFilter } from '../../../storage/contract/letters.ts'
+import { searchMsLong } from '../../../storage/search/pacer.ts'
 import { component, exactlyOneOf } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
@@ -176,36 +177,28 @@ async function findNamed(letters: Letters, ids: readonly string[]): Promise<Foun
   return { ids: open, matched: open.length, isExact: true, hasMore: false }
 }
 
-const searchMsMax = 5_000
-
 /** Finds the oldest letters that match. `hasMore`: more may match, or the search ran out of time. */
 async function findOlder(
   letters: Letters,
   { until, text, slug }: OlderSelection,
   countMax: number,
 ): Promise<Found> {
-  const startedMs = performance.now()
   const filter: LetterFilter = {
     states: openStates,
     died: { until },
     ...(text !== undefined && { text }),
     ...(slug !== undefined && { slugs: [slug] }),
   }
-  const ids: LetterId[] = []
-  let after: LetterCursor | null = null
-  do {
-    const found = await letters.list({
-      filter,
-      order: 'diedAt',
-      isDescending: false,
-      ...(after !== null && { after }),
-      countMax: countMax + 1 - ids.length,
-      bytes: 'none',
-    })
-    ids.push(...found.letters.map((letter) => letter.rootId))
-    after = found.next
-  } while (after !== null && ids.length <= countMax && performance.now() - startedMs < searchMsMax)
-  if (after === null && ids.length <= countMax)
+  const found = await letters.list({
+    filter,
+    order: 'diedAt',
+    isDescending: false,
+    countMax: countMax + 1,
+    bytes: 'none',
+    msMax: searchMsLong,
+  })
+  const ids = found.letters.map((letter) => letter.rootId)
+  if (found.next === null && ids.length <= countMax)
     return { ids, matched: ids.length, isExact: true, hasMore: false }
   const count = await readNumberedPage(letters, {
     filter,

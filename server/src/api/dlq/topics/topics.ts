@@ -188,9 +188,9 @@ function* joinMessages(messages: readonly Iterable<Part>[], pagination: object):
 /** Reads payloads until the page has `pageBytesMax` bytes, then only the rest of each letter. */
 function readWithBytes(letters: Letters, omitted: Set<Item>): ReadLetters {
   let bytes = 0
-  return async (from, countMax) => {
+  return async (from, countMax, msMax) => {
     const isFull = bytes >= pageBytesMax
-    const found = await letters.list({ ...from, countMax, bytes: isFull ? 'none' : 'all' })
+    const found = await letters.list({ ...from, countMax, msMax, bytes: isFull ? 'none' : 'all' })
     for (const item of found.letters) {
       bytes += item.payload.length
       if (isFull) omitted.add(item)

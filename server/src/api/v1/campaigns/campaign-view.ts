@@ -1,7 +1,7 @@
 /** Campaigns in answers. */
 import { type Static, Type } from 'typebox'
 import { formatDuration } from '../../../core/duration.ts'
-import type { Campaign, CampaignSpec } from '../../../letters/letters.ts'
+import type { Campaign, CampaignCauses, CampaignSpec } from '../../../letters/letters.ts'
 import { campaignLetterStates } from '../../../storage/contract/campaigns.ts'
 import { component } from '../../http/openapi/annotations.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
@@ -81,6 +81,48 @@ export const CampaignView = component(
   }),
 )
 export type CampaignView = Static<typeof CampaignView>
+
+/** A campaign with the causes of its failed letters. */
+export const CampaignReport = Type.Object({
+  ...CampaignView.properties,
+  causes: Type.Array(
+    Type.Object({
+      group_id: Type.Integer({ description: 'The group of the letters.' }),
+      title: Type.String({ description: 'The title of the group.' }),
+      error_code: Type.String({ description: 'The error code of the group.' }),
+      error_class: Type.String({ description: 'The error class of the group.' }),
+      message: Type.String({ description: 'The error message of one of the letters.' }),
+      sample_id: Type.String({ description: 'The id of that letter.' }),
+      count: Type.Integer({ description: 'Number of letters.' }),
+    }),
+    {
+      description:
+        'The causes of the letters that failed again or have an unknown outcome, the most frequent first, at most 20.',
+    },
+  ),
+  causes_examined_count: Type.Integer({
+    description: 'Number of letters whose causes were counted: the first 1,000 of them.',
+  }),
+})
+
+export function viewReport(
+  campaign: Campaign,
+  { causes, examinedCount }: CampaignCauses,
+): Static<typeof CampaignReport> {
+  return {
+    ...viewCampaign(campaign),
+    causes: causes.map((cause) => ({
+      group_id: cause.groupId,
+      title: cause.title,
+      error_code: cause.reason,
+      error_class: cause.errorClass,
+      message: cause.message,
+      sample_id: cause.sampleId,
+      count: cause.count,
+    })),
+    causes_examined_count: examinedCount,
+  }
+}
 
 /** The request that created the campaign. */
 export function viewSpec(spec: CampaignSpec) {

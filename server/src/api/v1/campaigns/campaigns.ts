@@ -16,7 +16,7 @@ import {
   readCampaignChanges,
   readCampaignSpec,
 } from './campaign-spec.ts'
-import { CampaignView, viewCampaign } from './campaign-view.ts'
+import { CampaignReport, CampaignView, viewCampaign, viewReport } from './campaign-view.ts'
 import { findCampaign } from './find-campaign.ts'
 
 const tag = 'campaigns'
@@ -145,12 +145,15 @@ export const campaignRoutes = [
     operationId: 'getCampaign',
     errors: ['CAMPAIGN_NOT_FOUND'],
     permission: 'campaign.read',
-    summary: 'Returns a campaign with its progress or, at its end, its report.',
+    summary: 'Returns the report of a campaign: its progress, and the causes of the letters that failed.',
     tag,
     dialect: v1,
-    schema: { params: CampaignParams, response: { 200: CampaignView } },
-    handler: async ({ params: { id } }, _reply, context) =>
-      viewCampaign(await findCampaign(context.letters(), id)),
+    schema: { params: CampaignParams, response: { 200: CampaignReport } },
+    handler: async ({ params: { id } }, _reply, context) => {
+      const letters = context.letters()
+      const campaign = await findCampaign(letters, id)
+      return viewReport(campaign, await letters.campaigns.causes(campaign))
+    },
   }),
 
   route({

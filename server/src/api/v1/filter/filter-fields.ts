@@ -58,8 +58,30 @@ export const countedFields = {
   ),
 } satisfies TProperties
 
+/** Conditions that find single letters. */
+const idFields = {
+  id: oneOrMore(
+    'Letters that have or had this id: the letter id or its UUID, the id that produce answered, an id before a ' +
+      'retry, the source id, or the id of a redrive.',
+    1_024,
+  ),
+  source_id: oneOrMore('Letters with exactly this source id.', 1_024),
+  reference: oneOrMore('Letters with exactly this reference.', 1_024),
+  trace_id: oneOrMore('Letters whose header traceparent has this trace id: 32 hexadecimal digits.', 32),
+  payload_contains: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 1_000,
+      description:
+        'Letters whose payload contains this text, in any case, within its first 1 MiB. The search is ' +
+        'progressive: continue with next_cursor while is_complete is false.',
+    }),
+  ),
+} satisfies TProperties
+
 /** Conditions that need an index or a search. */
 export const searchedFields = {
+  ...idFields,
   dead_lettered_from: timeBound('Letters that died', 'from'),
   dead_lettered_until: timeBound('Letters that died', 'until'),
   updated_from: timeBound('Letters that last changed', 'from'),
@@ -111,7 +133,7 @@ export const archiveFields = {
   key_text: searchedFields.key_text,
   key_base64: searchedFields.key_base64,
   message: searchedFields.message,
-  source_id: oneOrMore('Letters with exactly this source id.', 1_024),
+  ...idFields,
   archived_from: timeBound('Letters that were archived', 'from'),
   archived_until: timeBound('Letters that were archived', 'until'),
 } satisfies TProperties

@@ -4,13 +4,9 @@
 import { Buffer } from 'node:buffer'
 import { type Instant, instantMax, instantMin } from '../../../core/instant.ts'
 import { findNearest } from '../../../find-nearest.ts'
+import { findIdsOfLetters } from '../../../letters/letter-id.ts'
 import { isLetterStatus, letterStatuses, toStates } from '../../../ops/letter-status.ts'
-import {
-  type ArchiveFilter,
-  type CountedFilter,
-  type LetterFilter,
-  redrivesCounted,
-} from '../../../storage/contract/letters.ts'
+import { type CountedFilter, type LetterFilter, redrivesCounted } from '../../../storage/contract/letters.ts'
 import type { StoreReads } from '../../../storage/contract/storage.ts'
 import { type FieldFault, InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { decodeBase64 } from '../../http/wire/base64.ts'
@@ -18,14 +14,24 @@ import { parseInstant } from '../../http/wire/wire-time.ts'
 import type { ArchiveSpec, CountedSpec, FilterSpec } from './filter-fields.ts'
 import { parseJsonTest } from './json-path.ts'
 
-type QueueList = () => Pick<StoreReads, 'listQueues' | 'getQueue'>
+type QueueList = () => Pick<StoreReads, 'listQueues' | 'getQueue' | 'findLettersByUuid' | 'findLetterIds'>
 type Refuse = (field: string, message: string) => void
 
 /** `part` is the part of the request for error messages: `query` or `body.filter`. */
 export async function readFilter(spec: FilterSpec, part: string, storage: QueueList): Promise<LetterFilter> {
   const filter = collectFaults(part, (refuse) => readFields(spec, refuse))
   await checkQueues(filter.queues ?? [], part, storage)
-  return resolveClasses(filter, spec, storage)
+  return resolveIds(await resolveClasses(filter, spec, storage), spec, storage)
+}
+
+/** Replaces ids of any kind by the ids of the letters that have or had them. */
+async function resolveIds(
+  filter: LetterFilter,
+  spec: Pick<FilterSpec, 'id'>,
+  storage: QueueList,
+): Promise<LetterFilter> {
+  const ids = toList(spec.id)
+  return ids === undefined ? filter : { ...filter, letterIds: await findIdsOfLetters(storage(), ids) }
 }
 
 /** Refuses names of queues that do not exist: a misspelt name would select nothing without an error. */
@@ -42,19 +48,14 @@ async function checkQueues(names: readonly string[], part: string, storage: Queu
 }
 
 export async function readArchiveFilter(
-  { archived_from, archived_until, source_id, ...spec }: ArchiveSpec,
+  { archived_from, archived_until, ...spec }: ArchiveSpec,
   storage: QueueList,
-): Promise<ArchiveFilter> {
-  const filter = collectFaults('query', (refuse): ArchiveFilter => {
+): Promise<LetterFilter> {
+  const filter = collectFaults('query', (refuse): LetterFilter => {
     const archived = readRange('archived', archived_from, archived_until, refuse)
-    const sourceIds = toList(source_id)
-    return {
-      ...readFields(spec, refuse),
-      ...(archived !== undefined && { archived }),
-      ...(sourceIds !== undefined && { sourceIds }),
-    }
+    return { ...readFields(spec, refuse), ...(archived !== undefined && { archived }) }
   })
-  return resolveClasses(filter, spec, storage)
+  return resolveIds(await resolveClasses(filter, spec, storage), spec, storage)
 }
 
 /** Accepts only conditions that the counts contain. */
@@ -92,16 +93,29 @@ function readFields(spec: FilterSpec, refuse: Refuse): LetterFilter {
   const lastFailed = readRange('last_failed', spec.last_failed_from, spec.last_failed_until, refuse)
   const key = readKey(spec, refuse)
   const json = readJson(spec.json, refuse)
+  const sourceIds = toList(spec.source_id)
+  const references = toList(spec.reference)
+  const traceIds = readTraceIds(spec.trace_id, refuse)
   return {
     ...readCounted(spec, refuse),
     ...(died !== undefined && { died }),
     ...(updated !== undefined && { updated }),
     ...(lastFailed !== undefined && { lastFailed }),
+    ...(sourceIds !== undefined && { sourceIds }),
+    ...(references !== undefined && { references }),
+    ...(traceIds !== undefined && { traceIds }),
+    ...(spec.payload_contains !== undefined && { payloadText: spec.payload_contains }),
     ...(key !== undefined && { key }),
     ...(spec.message !== undefined && { text: spec.message }),
     ...(spec.header !== undefined && { header: parseHeader(spec.header) }),
     ...(json !== undefined && { json }),
   }
+}
+
+function readTraceIds(given: FilterSpec['trace_id'], refuse: Refuse): LetterFilter['traceIds'] {
+  const ids = toList(given)?.map((id) => id.toLowerCase())
+  if (ids?.some((id) => !/^[0-9a-f]{32}$/.test(id))) refuse('trace_id', 'must be 32 hexadecimal digits')
+  return ids
 }
 
 function readKey(spec: Pick<FilterSpec, 'key_text' | 'key_base64'>, refuse: Refuse): LetterFilter['key'] {

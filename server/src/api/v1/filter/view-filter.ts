@@ -12,8 +12,8 @@ const Time = Type.Optional(describedWith({ format: 'date-time' }, Type.String())
 const Count = Type.Optional(Type.Integer())
 
 /**
- * The fields of `FilterSpec` without its limits: a class is shown as its queues, and a path can be longer
- * than it was given.
+ * The fields of `FilterSpec` without its limits: a class is shown as its queues, an id as the ids of its
+ * letters, and a path can be longer than it was given.
  */
 export const FilterView = component(
   'LetterFilter',
@@ -34,6 +34,11 @@ export const FilterView = component(
       updated_until: Time,
       last_failed_from: Time,
       last_failed_until: Time,
+      id: Texts,
+      source_id: Texts,
+      reference: Texts,
+      trace_id: Texts,
+      payload_contains: Text,
       key_text: Text,
       key_base64: Text,
       message: Text,
@@ -68,12 +73,23 @@ function viewSearched({ key, header, json, ...filter }: LetterFilter): FilterVie
     ...viewRange('dead_lettered', filter.died),
     ...viewRange('updated', filter.updated),
     ...viewRange('last_failed', filter.lastFailed),
+    ...viewIds(filter),
     ...(key !== undefined && viewKey(key)),
     ...(filter.text !== undefined && { message: filter.text }),
     ...(header !== undefined && {
       header: header.value === undefined ? header.name : `${header.name}=${header.value}`,
     }),
     ...(json !== undefined && { json: `${formatPath(json.path)}=${formatValue(json.value)}` }),
+  }
+}
+
+function viewIds(filter: LetterFilter): FilterView {
+  return {
+    ...(filter.letterIds !== undefined && { id: [...filter.letterIds] }),
+    ...(filter.sourceIds !== undefined && { source_id: [...filter.sourceIds] }),
+    ...(filter.references !== undefined && { reference: [...filter.references] }),
+    ...(filter.traceIds !== undefined && { trace_id: [...filter.traceIds] }),
+    ...(filter.payloadText !== undefined && { payload_contains: filter.payloadText }),
   }
 }
 

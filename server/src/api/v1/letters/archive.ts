@@ -1,18 +1,19 @@
 /** Routes that read the archive. `discard.ts` has the route that restores letters. */
 import { Type } from 'typebox'
+import { searchMsDefault } from '../../../storage/search/pacer.ts'
 import { component } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { v1 } from '../dialect.ts'
 import { archiveFields } from '../filter/filter-fields.ts'
 import { readArchiveFilter } from '../filter/read-filter.ts'
-import { NextCursor, pageQuery, readCursor, writeCursor } from '../values/cursor.ts'
+import { NextCursor, pageQuery } from '../values/cursor.ts'
 import { LetterId, time } from '../values/schemas.ts'
 import { answerLetter, LetterQuery, LetterView, letterNotFound } from './letter-detail.ts'
+import { readLetterCursor, writeLetterCursor } from './letter-order.ts'
 import { LetterSummary, viewSummary } from './letter-view.ts'
 
 const list = 'archive'
-const searchMsMax = 1_000
 const ArchivedSummary = component(
   'ArchivedLetterSummary',
   Type.Object({
@@ -30,7 +31,7 @@ export const archiveRoutes = [
     summary: 'Lists the archived letters that match all conditions, the last archived first.',
     tag: 'archive',
     dialect: v1,
-    slowMs: 2 * searchMsMax,
+    slowMs: 2 * searchMsDefault,
     schema: {
       querystring: pageQuery(archiveFields, { default: 50, max: 500 }),
       response: {
@@ -48,13 +49,12 @@ export const archiveRoutes = [
     },
     handler: async ({ query: { cursor, limit, ...fields } }, _reply, context) => {
       const filter = await readArchiveFilter(fields, context.storage)
-      const [archivedAt, id] = cursor === undefined ? [] : readCursor(cursor, list, ['number', 'string'])
+      const after = cursor === undefined ? undefined : readLetterCursor(cursor, list)
       const letters = context.letters()
       const page = await letters.listArchived({
         filter,
-        ...(archivedAt !== undefined && id !== undefined && { after: { archivedAt, id } }),
+        ...(after !== undefined && { after }),
         countMax: limit,
-        msMax: searchMsMax,
       })
       const readSlug = await letters.slugs(page.letters.map(({ item }) => item))
       const { next } = page
@@ -63,7 +63,7 @@ export const archiveRoutes = [
           ...viewSummary(item, readSlug(item)),
           archived_at: formatInstant(at),
         })),
-        next_cursor: next === null ? null : writeCursor(list, [next.archivedAt, next.id]),
+        next_cursor: next === null ? null : writeLetterCursor(next, list),
         examined_count: page.examinedCount,
         is_complete: next === null || page.letters.length >= limit,
       }

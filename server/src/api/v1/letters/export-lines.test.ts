@@ -1,8 +1,9 @@
 import { once } from 'node:events'
 import { describe, expect, it } from 'vitest'
 import { aFailure, anItem, anOrigin, noon } from '../../../../test/make.ts'
+import type { LetterBatch } from '../../../letters/letters.ts'
 import { toStream } from '../../http/wire/json-parts.ts'
-import { type LetterBatch, writeExportLines } from './export-lines.ts'
+import { writeExportLines } from './export-lines.ts'
 import { readLetterCursor } from './letter-order.ts'
 
 const list = 'a list'

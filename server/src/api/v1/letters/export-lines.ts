@@ -1,6 +1,6 @@
 /** The lines of an export. */
 import type { Item } from '../../../core/item.ts'
-import type { LetterSearch, Letters } from '../../../letters/letters.ts'
+import type { LetterBatch, Letters } from '../../../letters/letters.ts'
 import type { LetterCursor, LetterOrder } from '../../../storage/contract/letters.ts'
 import { classifyError } from '../../http/classify-error.ts'
 import { type Part, takeTurns, writeJsonParts } from '../../http/wire/json-parts.ts'
@@ -9,27 +9,8 @@ import { addCampaignNames } from './letter-detail.ts'
 import { writeLetterCursor } from './letter-order.ts'
 import { viewFailures, viewFields, viewHeaders, viewRedrives } from './letter-view.ts'
 
-export type LetterBatch = Readonly<{
-  letters: readonly Item[]
-  examinedCount: number
-  next: LetterCursor | null
-}>
-
-const batchMax = 500
-
-/** Reads complete letters in batches until the end of the list. The store limits the bytes of a batch. */
-export async function* readBatches(
-  letters: Pick<Letters, 'list'>,
-  search: Pick<LetterSearch, 'filter' | 'order' | 'isDescending' | 'after'>,
-): AsyncGenerator<LetterBatch> {
-  for (let { after } = search; ; ) {
-    const from = after === undefined ? search : { ...search, after }
-    const page = await letters.list({ ...from, countMax: batchMax, bytes: 'all' })
-    yield page
-    if (page.next === null) return
-    after = page.next
-  }
-}
+/** Letters of an export that are read at once. The search limits their bytes. */
+export const exportBatchMax = 500
 
 /** The content of the last line. */
 export type ExportEndView = Readonly<{

@@ -6,7 +6,7 @@ import { toStream } from '../../http/wire/json-parts.ts'
 import { v1 } from '../dialect.ts'
 import { filterFields } from '../filter/filter-fields.ts'
 import { readFilter } from '../filter/read-filter.ts'
-import { readBatches, writeExportLines } from './export-lines.ts'
+import { exportBatchMax, writeExportLines } from './export-lines.ts'
 import { letterOrders, orderFields, readLetterCursor } from './letter-order.ts'
 
 export const exportRoutes = [
@@ -56,11 +56,13 @@ export const exportRoutes = [
       const signal = AbortSignal.any([abortOnDisconnect(reply).signal, context.stopping])
       const letters = context.letters()
       const order = letterOrders[order_by]
-      const batches = readBatches(letters, {
+      const batches = letters.readAll({
         filter,
         order,
         isDescending: direction === 'desc',
         ...(after !== undefined && { after }),
+        countMax: exportBatchMax,
+        bytes: 'all',
       })
       // Read before the answer begins, so that a failure is still an error with its status.
       const read = await batches.next()

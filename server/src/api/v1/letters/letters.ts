@@ -6,6 +6,7 @@
  * read. The `*-view.ts` files and `letter-detail.ts` write letters into answers.
  */
 import { Type } from 'typebox'
+import { searchMsDefault } from '../../../storage/search/pacer.ts'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
 import { filterFields } from '../filter/filter-fields.ts'
@@ -16,8 +17,6 @@ import { answerLetter, LetterQuery, LetterView, letterNotFound } from './letter-
 import { letterOrders, orderFields, readLetterCursor, writeLetterCursor } from './letter-order.ts'
 import { LetterSummary, viewSummary } from './letter-view.ts'
 
-const searchMsMax = 1_000
-
 export const letterRoutes = [
   route({
     method: 'GET',
@@ -27,7 +26,7 @@ export const letterRoutes = [
     summary: 'Lists the dead letters that match all conditions.',
     tag: 'letters',
     dialect: v1,
-    slowMs: 2 * searchMsMax,
+    slowMs: 2 * searchMsDefault,
     schema: {
       querystring: pageQuery({ ...filterFields, ...orderFields }, { default: 50, max: 500 }),
       response: {
@@ -61,7 +60,6 @@ export const letterRoutes = [
         ...(after !== undefined && { after }),
         countMax: limit,
         bytes: 'head',
-        msMax: searchMsMax,
       })
       const readSlug = await letters.slugs(page.letters)
       const { next } = page

@@ -71,7 +71,7 @@ function isMoreFound([row]: readonly Row[], taken: number, countMax: number): bo
   return row !== undefined && (taken < readNumber(row, 'found') || taken === countMax)
 }
 
-/** Deletes the edited versions of letters too. */
+/** Deletes the edited versions and the other ids of letters too. */
 const purge: Statement = {
   text: `with found as materialized (
       select r.location, ${sumBefore('r.bytes', 'r.archived_at, r.id')} as bytes_before from (
@@ -86,6 +86,8 @@ const purge: Statement = {
       returning t.partition, coalesce(t.root_id, t.id) as letter_id, t.origin is not null as is_letter
     ), edits as (
       delete from redrive.letter_edits e using gone g where g.is_letter and e.letter_id = g.letter_id
+    ), ids as (
+      delete from redrive.letter_ids e using gone g where g.is_letter and e.letter_id = g.letter_id
     )
     select g.partition, count(*)::int4 as n, (select count(*)::int4 from found) as found from gone g group by g.partition`,
 }

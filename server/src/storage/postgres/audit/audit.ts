@@ -46,7 +46,15 @@ export async function listAudit(connections: Connections, query: AuditQuery): Pr
   where('id <', query.beforeId)
   where('target =', query.target)
   where('action =', query.action)
+  const { times } = query
+  where('at >=', times?.after)
+  if (times?.position === undefined) where('at <', times?.before)
+  else {
+    values.push(times.position.at, times.position.id)
+    conditions.push(`(at, id) < ($${values.length - 1}::int8, $${values.length}::int8)`)
+  }
   const filter = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`
-  const text = `select * from redrive.audit ${filter} order by id desc limit $1`
+  const order = times === undefined ? 'id desc' : 'at desc, id desc'
+  const text = `select * from redrive.audit ${filter} order by ${order} limit $1`
   return (await connections.read({ text }, values)).map(toAuditRow)
 }

@@ -20,12 +20,14 @@ import {
   type FrozenPosition,
   type SkipLetters,
 } from '../../contract/campaigns.ts'
+import { stepMs } from '../../search/pacer.ts'
+import { searchLetters } from '../../search/search-letters.ts'
 import { toCampaignLetter, toStateCode } from '../../shared/campaign-rows.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Connection, Row, Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
-import { findLetters } from '../letters/list-letters.ts'
+import { findRanges } from '../letters/scan-letters.ts'
 import type { Transaction } from '../transaction.ts'
 
 const int4Max = 2 ** 31 - 1
@@ -43,15 +45,15 @@ export async function freezeLetters(transaction: Transaction, command: FreezeLet
   const { filter, after, countMax, examinedMax } = command
   const order = { order: 'diedAt', isDescending: false, ...(after === undefined ? {} : { after }) } as const
   const [campaign] = await transaction.connection.query(readArrivedUntil, [command.campaignId])
-  const found = await findLetters(transaction.connection, {
-    filter,
-    ...order,
-    ...(campaign !== undefined && { arrivedUntil: readNumber(campaign, 'arrived_until') }),
-    countMax,
-    examinedMax,
-  })
-  const added = await addToSet(transaction, command.campaignId, found.letterIds)
-  return { added, examinedCount: found.examinedCount, next: found.next }
+  const arrived = campaign === undefined ? {} : { arrivedUntil: readNumber(campaign, 'arrived_until') }
+  const { found, examinedCount, next } = await searchLetters(
+    { findRanges: (query) => findRanges(transaction.connection, query) },
+    { filter, ...order, ...arrived, countMax, bytes: 'none' },
+    // The transaction ends after about one step, because other writes wait for its locks.
+    { examinedMax, msMax: stepMs },
+  )
+  const letterIds = found.map(({ item }) => item.rootId)
+  return { added: await addToSet(transaction, command.campaignId, letterIds), examinedCount, next }
 }
 
 export async function freezeIds(transaction: Transaction, command: FreezeIds): Promise<{ added: number }> {

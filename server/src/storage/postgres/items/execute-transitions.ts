@@ -1,6 +1,7 @@
 import { mapPartition } from '../../../core/dead-letter.ts'
 import type { Instant } from '../../../core/instant.ts'
 import type { ItemHead } from '../../../core/item.ts'
+import type { LetterIdRecord } from '../../../core/letter-ids.ts'
 import {
   type ItemChange,
   type PlanContext,
@@ -9,6 +10,7 @@ import {
   withLetter,
 } from '../../../core/plan-transition.ts'
 import type { Transition } from '../../../core/transitions.ts'
+import { recordLetterIds } from '../letters/letter-ids.ts'
 import { RedriveEndings } from '../letters/redrive-ends.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { PartitionRef, Transaction } from '../transaction.ts'
@@ -42,24 +44,27 @@ export async function executeTransitions(
   const rewritten: RewrittenRow[] = []
   const removed: RemovedRow[] = []
   const moved: MovedRow[] = []
+  const letterIds: LetterIdRecord[] = []
   const changes = decisions.map((decision, at): ItemChange => {
     const { queueRow, item, transition, letter, now } = decision
     const { id: queueId, queue } = queueRow
     const plan = planTransition(item, transition, { queue, letter, now, ...source })
-    if (plan.write === 'rewrite')
+    if (plan.write === 'rewrite') {
       rewritten.push({ before: item, after: { queueId, queue, item: plan.after } })
-    else if (plan.write !== 'none') countChanges.leave(queueId, item)
+      letterIds.push(...plan.letterIds)
+    } else if (plan.write !== 'none') countChanges.leave(queueId, item)
     if (plan.total !== null) countChanges.add(queueId, item.partition, plan.total)
     if (plan.write === 'remove') removed.push(decision)
     if (plan.write === 'move') {
       const target = targets.get(plan.letter.queue) as QueueRow
-      moved.push({ queueRow, item, target, letter: plan.letter, at })
+      moved.push({ queueRow, item, target, letter: plan.letter, letterIds: plan.letterIds, at })
     }
     return plan.change
   })
   await rewriteRows(transaction, rewritten)
   await deleteRows(transaction, removed)
   await moveRows(transaction, moved, changes)
+  await recordLetterIds(transaction.connection, letterIds)
   return changes
 }
 

@@ -39,7 +39,7 @@ export const sumRemovedSql = `select queue_id, partition, state, group_id, least
   from gone group by 1, 2, 3, 4, 5, 6`
 
 const returning = `returning t.queue_id, t.partition, t.state, t.created_at, t.lease_deadline, t.group_id, t.redrives,
-    t.died_at`
+    t.died_at, coalesce(t.root_id, t.id) as letter_id`
 /** The columns of a locked row `f`: for `endDeletedRows`, for the step, and the root id if it is a letter. */
 const lockedColumnList = `f.id, ${deletedColumns.map((name) => `f.${name}`).join(', ')},
       octet_length(f.payload) as bytes, case when f.origin is not null then coalesce(f.root_id, f.id) end as letter_root_id`
@@ -54,7 +54,8 @@ export const lockByIds: Statement = {
 }
 
 /**
- * Deletes locked items. A separate statement, because it must see the rows in the version that was locked.
+ * Deletes locked items, and the edited versions and other ids of letters. A separate statement, because it
+ * must see the rows in the version that was locked.
  */
 export const deleteByIds: Statement = {
   name: 'delete-by-ids',
@@ -62,6 +63,10 @@ export const deleteByIds: Statement = {
       delete from redrive.items t
       using unnest($1::int4[], $2::int4[], $3::text[]) as w(queue_id, partition, id) cross join ${locateRows('w')} p
       where ${isLocatedRow('t', 'p')} ${returning}
+    ), edits as (
+      delete from redrive.letter_edits e using gone g where g.group_id is not null and e.letter_id = g.letter_id
+    ), ids as (
+      delete from redrive.letter_ids e using gone g where g.group_id is not null and e.letter_id = g.letter_id
     ) ${sumRemovedSql}`,
 }
 

@@ -2,12 +2,14 @@
 
 import type { ItemHead, WaitingHead } from '../../../core/item.ts'
 import { isRegrouped } from '../../../core/letter.ts'
+import type { LetterIdRecord } from '../../../core/letter-ids.ts'
 import type { ItemChange } from '../../../core/plan-transition.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Statement } from '../connection/connection.ts'
 import { int4s, texts } from '../connection/encode-arrays.ts'
 import { assignGroups } from '../letters/groups.ts'
 import { findBySource } from '../letters/import-letters.ts'
+import { recordLetterIds } from '../letters/letter-ids.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 import { isLocatedRow, locateRows } from './locate-rows.ts'
@@ -23,8 +25,9 @@ import {
 
 export type RewrittenRow = Readonly<{ before: ItemHead; after: StoredHead }>
 export type RemovedRow = Readonly<{ queueRow: QueueRow; item: ItemHead }>
-/** `letter` is inserted into `target`. `at`: the index of its change. */
-export type MovedRow = RemovedRow & Readonly<{ target: QueueRow; letter: WaitingHead; at: number }>
+/** `letter` is inserted into `target`, with its earlier ids. `at`: the index of its change. */
+export type MovedRow = RemovedRow &
+  Readonly<{ target: QueueRow; letter: WaitingHead; letterIds: readonly LetterIdRecord[]; at: number }>
 
 const fixed: readonly HeadColumnName[] = [
   'queue_id',
@@ -115,6 +118,11 @@ export async function moveRows(
     transaction.countChanges.accept(target.id, (letters[index] as StoredHead).item)
     transaction.markLetterStore(target)
   }
+  const stored = rows.filter(({ letter }) => insertedIds.has(letter.id))
+  await recordLetterIds(
+    transaction.connection,
+    stored.flatMap(({ letterIds }) => letterIds),
+  )
   const repeated = rows.filter(({ letter }) => !insertedIds.has(letter.id))
   if (repeated.length > 0) await reportExisting(transaction, repeated, changes)
 }

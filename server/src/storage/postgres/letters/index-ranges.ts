@@ -1,35 +1,49 @@
 /** Finds the ranges of an index that hold the letters of a filter. */
+import { Buffer } from 'node:buffer'
 import { anyClass } from '../../../core/cause.ts'
-import { type LetterFilter, type LettersQuery, redrivesCounted } from '../../contract/letters.ts'
+import { isStorableText } from '../../../core/storable-text.ts'
+import {
+  type LetterFilter,
+  type RangesQuery,
+  redrivesCounted,
+  type SearchOrder,
+} from '../../contract/letters.ts'
+import { rangesMax, sortedMax } from '../../search/range-limits.ts'
 import { areRedrivesCounted, hasGroupConditions, readConditions } from '../../shared/counted-filter.ts'
 import { readNumber } from '../../shared/row-values.ts'
+import { encodeTracePrefix, traceHeaderStart, tracePrefixLength } from '../../shared/trace-id.ts'
 import { type Connection, prepared } from '../connection/connection.ts'
-import { int4s } from '../connection/encode-arrays.ts'
+import { int4s, uuids } from '../connection/encode-arrays.ts'
 import {
   countColumns,
   groupFieldColumns,
   isInt4,
   type Parameter,
   printConditions,
+  printTexts,
 } from '../counts/count-conditions.ts'
 import { stateCodes, stateNames } from '../items/rows.ts'
+import { isKsuid } from './letter-rows.ts'
 import type { RangeFacts } from './prefilter.ts'
 
-/** `arrivedUntil`: only letters that arrived up to this number of the sequence `arrivals`. */
-export type FindQuery = Omit<LettersQuery, 'bytes'> & Readonly<{ arrivedUntil?: number }>
+/** The table, the column and the time range of each order. */
+export const orderColumns = {
+  diedAt: { table: 'items_sourced', column: 'died_at', times: 'died' },
+  updatedAt: { table: 'items_sourced', column: 'updated_at', times: 'updated' },
+  archivedAt: { table: 'archive', column: 'archived_at', times: 'archived' },
+} as const satisfies Record<
+  SearchOrder,
+  Readonly<{ table: string; column: string; times: keyof LetterFilter }>
+>
 
 export type IndexRanges = Readonly<{
+  query: RangesQuery
   count: number
   /** Up to three numbers for each range, as `w.a`, `w.b` and `w.c`. */
   keys: readonly [readonly number[], readonly number[], readonly number[]]
   /** The number of letters in each range, if known. */
   sizes?: readonly number[]
-  /**
-   * Fewer, larger ranges to try first. `expected`: the page is probably among this many of their first
-   * letters.
-   */
-  larger?: IndexRanges & Readonly<{ expected: number }>
-  /** Selects the range, on `items_sourced` as `f`. */
+  /** Selects the range, on the table of the order as `f`. */
   where: (parameter: Parameter) => string
   /** Conditions that all letters of the ranges meet. */
   facts: RangeFacts
@@ -38,101 +52,100 @@ export type IndexRanges = Readonly<{
   /** Some groups have letters of any error class (`foldCause`), so the class of each letter is compared. */
   isClassOpen?: boolean
 }>
+type FoundRanges = Omit<IndexRanges, 'query' | 'isClassOpen'>
 
-type Reader = Pick<Connection, 'query'>
+export type Reader = Pick<Connection, 'query'>
 
-/** Up to this number of small ranges is read at once. */
-const rangesFew = 40
-/** Up to this number of small ranges is read, maybe after an attempt with larger ranges. */
-const rangesMax = 300
-/** Up to this number is read if larger ranges would read too many letters that do not match. */
-const rangesMostMax = 5_000
-/**
- * Larger ranges replace more than `rangesMax` small ones if the page is expected among fewer of their letters
- * than this.
- */
-const largerLettersMax = 2_000
-/** Larger ranges are tried first if the page is expected among fewer of their letters than this. */
-const attemptLettersMax = 500
-/** If more letters are due than this, they are not sorted but found in their queues. */
-const dueMax = 20_000
-
-export async function findRanges(reader: Reader, query: FindQuery): Promise<IndexRanges> {
+export async function findIndexRanges(reader: Reader, query: RangesQuery): Promise<IndexRanges> {
   const { filter } = query
   const groups = hasGroupConditions(filter) ? await readGroups(reader, filter) : undefined
   const groupIds = groups?.map(({ id }) => id)
   const ranges = await chooseRanges(reader, query, groupIds)
-  return { ...ranges, isClassOpen: groups?.some((group) => group.isClassOpen) ?? false }
+  return { ...ranges, query, isClassOpen: groups?.some((group) => group.isClassOpen) ?? false }
 }
 
 async function chooseRanges(
   reader: Reader,
-  query: FindQuery,
+  query: RangesQuery,
   groupIds: readonly number[] | undefined,
-): Promise<IndexRanges> {
+): Promise<FoundRanges> {
   const { filter } = query
-  const order = query.order === 'diedAt' ? 'died_at' : 'updated_at'
+  const order = orderColumns[query.order].column
   const inGroups = [groupIds, filter.groupIds].flatMap((ids) =>
     ids === undefined ? [] : [printGroupIds(ids)],
   )
-  if (filter.key !== undefined && order === 'died_at') return createKeyRange(filter.key, inGroups)
-  if (filter.dueBy !== undefined && (await areFewDue(reader, filter.dueBy))) {
-    return createDueRange(filter.dueBy, order, inGroups)
+  const own = chooseIndex(query, inGroups)
+  if (own !== undefined && ((own.isByDeath && order === 'died_at') || (await areFew(reader, query, own)))) {
+    return own
   }
+  if (order === 'archived_at') return createArchiveRanges(await listLetterQueues(reader, filter), inGroups)
   const needsCounts = inGroups.length > 0 || filter.redrives !== undefined
   if (!needsCounts) return createStateRanges(await listQueueStates(reader, filter), order, [])
   const counts = await readCounts(reader, filter)
+  if (order === 'died_at' && counts.length <= rangesMax) return createCountRanges(counts, filter)
   const states = [...new Map(counts.map((count) => [`${count.queueId}/${count.state}`, count])).values()]
-  if (order !== 'died_at') return createStateRanges(states, order, inGroups)
-  if (counts.length <= rangesFew) return createCountRanges(counts, filter)
-  return chooseRangeSize(reader, query, counts, states, createStateRanges(states, order, inGroups))
+  return createStateRanges(states, order, inGroups)
 }
+
+type OwnRanges = FoundRanges & Readonly<{ isByDeath: boolean }>
 
 /**
- * Chooses between many small ranges that have only matching letters, and few larger ranges that have others
- * too.
+ * Letters with one id, key, trace or reference, and letters that are due, are few and have indexes of their
+ * own. `isByDeath`: the index has the letters of each range in the order of their deaths.
  */
-async function chooseRangeSize(
-  reader: Reader,
-  { filter, countMax }: FindQuery,
-  counts: readonly LetterCountRow[],
-  states: readonly QueueState[],
-  rangesByState: IndexRanges,
-): Promise<IndexRanges> {
-  const sizes = await readStateSizes(reader, states)
-  const larger = { ...rangesByState, sizes }
-  // The number of letters to read if the matching ones are spread evenly.
-  const expected = (countMax * sum(sizes)) / Math.max(1, sum(counts.map(({ n }) => n)))
-  const areTooMany = counts.length > rangesMax && expected < largerLettersMax
-  if (counts.length > rangesMostMax || areTooMany) return larger
-  const ranges = createCountRanges(counts, filter)
-  return expected < attemptLettersMax ? { ...ranges, larger: { ...larger, expected } } : ranges
-}
-
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, number) => total + number, 0)
-}
-
-const oneRange = { count: 1, keys: [[0], [0], [0]] } as const
-
-function createKeyRange(key: Uint8Array, conditions: readonly string[]): IndexRanges {
-  const where = (parameter: Parameter) => {
-    const bytes = parameter(Buffer.from(key))
-    return `substring(f.key from 1 for 100) = substring(${bytes}::bytea from 1 for 100) and f.key = ${bytes}::bytea
-      and f.key is not null and f.group_id is not null`
+function chooseIndex({ filter, order }: RangesQuery, conditions: readonly string[]): OwnRanges | undefined {
+  const { letterIds, sourceIds, traceIds, references, key, dueBy } = filter
+  const { table, column } = orderColumns[order]
+  const isLive = table === 'items_sourced'
+  /** One range per value. The number of the range selects the value. */
+  const create = (count: number, where: FoundRanges['where'], isByDeath: boolean, facts = {}): OwnRanges => {
+    const numbers = Array.from({ length: count }, (_, index) => index + 1)
+    const none = numbers.map(() => 0)
+    const keys = [numbers, none, none] as const
+    return { count, keys, where, facts: { order: column, ...facts }, conditions, isByDeath }
   }
-  return { ...oneRange, where, facts: { order: 'died_at', hasKey: true }, conditions }
-}
-
-function createDueRange(
-  dueBy: number,
-  order: RangeFacts['order'],
-  conditions: readonly string[],
-): IndexRanges {
+  if (letterIds !== undefined) {
+    const known = letterIds.filter(isKsuid)
+    const where = (parameter: Parameter) =>
+      `f.uuid = any (${parameter(uuids(known))}::uuid[]) and f.uuid is not null and f.group_id is not null`
+    return create(known.length === 0 ? 0 : 1, where, false)
+  }
+  if (sourceIds !== undefined) {
+    const where = (parameter: Parameter) =>
+      `f.source_id = any (${printTexts(sourceIds, parameter)}) and f.source_id is not null and f.group_id is not null`
+    return create(1, where, false)
+  }
+  if (traceIds !== undefined) {
+    const prefixes = [...new Set(traceIds)].map(encodeTracePrefix)
+    const where = (parameter: Parameter) => `${tracePrefix} = (${printTexts(prefixes, parameter)})[w.a]
+      and strpos(f.headers, '${traceHeaderStart}') > 0 and f.group_id is not null`
+    return create(prefixes.length, where, isLive)
+  }
+  if (isLive && key !== undefined) {
+    const where = (parameter: Parameter) => {
+      const bytes = parameter(Buffer.from(key))
+      return `substring(f.key from 1 for 100) = substring(${bytes}::bytea from 1 for 100) and f.key = ${bytes}::bytea
+        and f.key is not null and f.group_id is not null`
+    }
+    return create(1, where, true, { hasKey: true })
+  }
+  if (references !== undefined && !references.includes('')) {
+    const known = [...new Set(references)].filter(isStorableText)
+    const where = (parameter: Parameter) => {
+      const wanted = `(${printTexts(known, parameter)})[w.a]`
+      return `substring(f.reference from 1 for 100) = substring(${wanted} from 1 for 100) and f.reference = ${wanted}
+        and f.reference is not null and f.group_id is not null`
+    }
+    return create(known.length, where, isLive)
+  }
+  if (!isLive || dueBy === undefined) return undefined
   const where = (parameter: Parameter) =>
     `f.redrive_at <= ${parameter(dueBy)}::int8 and f.redrive_at is not null and f.group_id is not null`
-  return { ...oneRange, where, facts: { order, isDue: true }, conditions }
+  return create(1, where, false, { isDue: true })
 }
+
+/** The expression of the indexes on traces. */
+const tracePrefix = `substring(f.headers from strpos(f.headers, '${traceHeaderStart}') + ${traceHeaderStart.length} for ${tracePrefixLength})`
 
 type QueueState = Readonly<{ queueId: number; state: number }>
 type LetterCountRow = QueueState & Readonly<{ groupId: number; redrives: number; n: number }>
@@ -141,7 +154,7 @@ function createStateRanges(
   states: readonly QueueState[],
   order: RangeFacts['order'],
   conditions: readonly string[],
-): IndexRanges {
+): FoundRanges {
   return {
     count: states.length,
     keys: [states.map(({ queueId }) => queueId), states.map(({ state }) => state), states.map(() => 0)],
@@ -152,7 +165,7 @@ function createStateRanges(
   }
 }
 
-function createCountRanges(counts: readonly LetterCountRow[], filter: LetterFilter): IndexRanges {
+function createCountRanges(counts: readonly LetterCountRow[], filter: LetterFilter): FoundRanges {
   return {
     count: counts.length,
     keys: [
@@ -209,37 +222,42 @@ async function readCounts(reader: Reader, filter: LetterFilter): Promise<LetterC
   }))
 }
 
-/** The number of letters of each queue and state. */
-async function readStateSizes(reader: Reader, states: readonly QueueState[]): Promise<number[]> {
-  const rows = await reader.query(
-    prepared(`select c.queue_id, c.state, sum(c.n)::int8 as n from redrive.letter_sums c
-        where c.queue_id = any ($1::int4[]) group by c.queue_id, c.state`),
-    [int4s([...new Set(states.map(({ queueId }) => queueId))])],
-  )
-  const sizes = new Map(
-    rows.map((row) => [`${readNumber(row, 'queue_id')}/${readNumber(row, 'state')}`, readNumber(row, 'n')]),
-  )
-  return states.map(({ queueId, state }) => sizes.get(`${queueId}/${state}`) ?? 0)
-}
-
 /** A queue and state without letters is an empty range, which costs one index lookup. */
 async function listQueueStates(reader: Reader, filter: LetterFilter): Promise<QueueState[]> {
+  const states = [...new Set(filter.states ?? stateNames)].map((state) => stateCodes[state])
+  const queueIds = await listLetterQueues(reader, filter)
+  return queueIds.flatMap((queueId) => states.map((state) => ({ queueId, state })))
+}
+
+/** The archive also has items that are not letters. They have no group. */
+function createArchiveRanges(queueIds: readonly number[], conditions: readonly string[]): FoundRanges {
+  const none = queueIds.map(() => 0)
+  return {
+    count: queueIds.length,
+    keys: [queueIds, none, none],
+    where: () => 'f.queue_id = w.a',
+    facts: { order: 'archived_at' },
+    conditions: ['f.group_id is not null', ...conditions],
+  }
+}
+
+/** The named queues that may have letters. */
+async function listLetterQueues(reader: Reader, filter: LetterFilter): Promise<number[]> {
   const values: unknown[] = []
   const parameter: Parameter = (value) => `$${values.push(value)}`
   const named = printConditions(readConditions(filter), { queue: 'q.id' }, parameter)
   const text = `select q.id from redrive.queues q where q.is_sourced and ${named} order by q.id`
-  const rows = await reader.query(prepared(text), values)
-  const states = [...new Set(filter.states ?? stateNames)].map((state) => stateCodes[state])
-  return rows.flatMap((row) => states.map((state) => ({ queueId: readNumber(row, 'id'), state })))
+  return (await reader.query(prepared(text), values)).map((row) => readNumber(row, 'id'))
 }
 
-async function areFewDue(reader: Reader, dueBy: number): Promise<boolean> {
-  const [row = {}] = await reader.query(
-    {
-      text: `select count(*) as n from (
-        select from redrive.items_sourced f where f.redrive_at <= $1 and f.redrive_at is not null limit ${dueMax + 1}) d`,
-    },
-    [dueBy],
-  )
-  return readNumber(row, 'n') <= dueMax
+/** Whether the ranges have few enough rows to sort them. */
+async function areFew(reader: Reader, { order }: RangesQuery, ranges: OwnRanges): Promise<boolean> {
+  const values: unknown[] = []
+  const parameter: Parameter = (value) => `$${values.push(value)}`
+  const [numbers] = ranges.keys
+  const text = `select count(*) as n from (
+      select from unnest(${parameter(int4s(numbers))}::int4[]) as w(a)
+        join redrive.${orderColumns[order].table} f on ${ranges.where(parameter)} limit ${sortedMax + 1}) d`
+  const [row = {}] = await reader.query({ text }, values)
+  return readNumber(row, 'n') <= sortedMax
 }

@@ -5,21 +5,21 @@ import {
   type LetterFilter,
   type ListedLetter,
   pageBytesMax,
+  type RangesQuery,
 } from '../../contract/letters.ts'
+import { growth } from '../../search/pacer.ts'
+import { comparedBytesMax } from '../../search/range-limits.ts'
 import { searchedPayloadMax } from '../../shared/match-letter.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
-import type { Connection, Row } from '../connection/connection.ts'
+import type { Row } from '../connection/connection.ts'
 import { int4s } from '../connection/encode-arrays.ts'
 import type { Parameter } from '../counts/count-conditions.ts'
 import { type ColumnName, payloadStart, readColumns, toListedLetter } from '../items/rows.ts'
-import type { FindQuery, IndexRanges } from './index-ranges.ts'
+import { type IndexRanges, orderColumns, type Reader } from './index-ranges.ts'
 import { printPrefilter } from './prefilter.ts'
 
-/**
- * One statement reads at most this many bytes of payloads to search in them. The rows of a statement are
- * decoded at once. Payloads that are not searched do not count.
- */
-const stepBytesMax = 8 * 2 ** 20
+/** The first statement reads at least this many letters of each range. */
+const perRangeMin = 4
 
 const byteColumns: readonly ColumnName[] = ['payload', 'key', 'headers', 'history']
 /** About the bytes that `measureLetter` returns, without reading the letter. */
@@ -32,7 +32,7 @@ const searchedBytes = `case when octet_length(f.payload) <= ${searchedPayloadMax
  * How many letters a statement examined, the last of them, and whether the ranges have no more. For
  * statements with the tables `probed`, `edge` and `examined`.
  */
-export const examinedSummary = `select count(*) as examined_count,
+const examinedSummary = `select count(*) as examined_count,
     max(l.at) filter (where l.is_last) as last_at, max(l.id) filter (where l.is_last) as last_id,
     count(*) = (select count(*) from probed) and not exists (select from edge) as is_end
   from (select l.*, l.rank = max(l.rank) over () as is_last from examined l) l`
@@ -48,19 +48,17 @@ export type Page = Readonly<{
   /** The ranges have no letters after these. */
   isEnd: boolean
 }>
-/**
- * `count`: read at most this many letters. `wanted`: return at most this many. `round`: grows with each
- * statement for one page.
- */
-export type Step = Readonly<{ count: number; wanted: number; round: number; bytes: LetterBytes }>
+/** `count`: read at most this many letters. `wanted`: return at most this many. `round`: see `ScanBounds`. */
+export type Step = Readonly<{
+  after?: LetterCursor
+  count: number
+  wanted: number
+  round: number
+  bytes: LetterBytes
+}>
 
-export async function readPage(
-  reader: Pick<Connection, 'query'>,
-  query: FindQuery,
-  ranges: IndexRanges,
-  step: Step,
-): Promise<Page> {
-  const { text, values } = pageStatement(query, ranges, step)
+export async function readPage(reader: Reader, ranges: IndexRanges, step: Step): Promise<Page> {
+  const { text, values } = pageStatement(ranges, step)
   const rows = await reader.query({ text }, values)
   const [first = {}] = rows
   const examinedCount = readNumber(first, 'examined_count')
@@ -85,7 +83,9 @@ function countPerRange(count: number, { count: ranges, sizes }: IndexRanges, rou
   const total = sizes?.reduce((sum, size) => sum + size, 0) ?? ranges
   return Array.from({ length: ranges }, (_, range) => {
     const expected = (count * (sizes?.[range] ?? 1)) / Math.max(total, 1)
-    return Math.min(count, Math.max(4, Math.ceil(2 * expected)) * 4 ** Math.min(round, 8))
+    // The power is bounded, because it must stay an integer.
+    const first = Math.max(perRangeMin, Math.ceil(2 * expected))
+    return Math.min(count, first * growth ** Math.min(round, 8))
   })
 }
 
@@ -95,30 +95,30 @@ function countPerRange(count: number, { count: ranges, sizes }: IndexRanges, rou
  * `examined`: as many of them as the limit of bytes allows. `hits`: the letters that pass the conditions.
  */
 export function pageStatement(
-  query: FindQuery,
   ranges: IndexRanges,
   step: Step,
 ): Readonly<{ text: string; values: unknown[] }> {
   const values: unknown[] = []
   const parameter: Parameter = (value) => `$${values.push(value)}`
-  const { filter, isDescending } = query
-  const column = ranges.facts.order
+  const { filter, order: orderName, isDescending } = ranges.query
+  const { table, column } = orderColumns[orderName]
   const direction = isDescending ? 'desc' : 'asc'
   const order = (alias: string, name: string) => `${alias}.${name} ${direction}, ${alias}.id ${direction}`
 
   const numbers = [...ranges.keys, countPerRange(step.count, ranges, step.round)]
   const keys = `unnest(${numbers.map((key) => `${parameter(int4s(key))}::int4[]`).join(', ')}) as w(a, b, c, few)`
-  const bounds = [ranges.where(parameter), ...printBounds(query, column, parameter)]
+  const bounds = [ranges.where(parameter), ...printBounds(ranges.query, step.after, parameter)]
   const isWhole = step.bytes === 'all'
-  const isSized = filter.json !== undefined || isWhole
-  const size = isWhole ? letterBytes : searchedBytes
+  const isSized = filter.json !== undefined || filter.payloadText !== undefined || isWhole
+  // A payload that is searched as text is read as a whole if it matches.
+  const size = isWhole || filter.payloadText !== undefined ? letterBytes : searchedBytes
   // The inner limit is for the planner, which assumes a tenth of all rows for a limit that is not a
   // parameter.
   const probed = `select p.*, w.few from ${keys} cross join lateral (
       select o.*, row_number() over () as k from (
         select i.* from (
           select f.ctid as location, f.${column} as at, f.id${isSized ? `, (${size})::int8 as size` : ''}
-          from redrive.items_sourced f where ${bounds.join(' and ')}
+          from redrive.${table} f where ${bounds.join(' and ')}
           order by ${order('f', column)} limit ${parameter(step.count)}::int8
         ) i limit w.few
       ) o
@@ -127,7 +127,7 @@ export function pageStatement(
       ${isSized ? `, sum(p.size) over (order by ${order('p', 'at')}) - p.size as before_it` : ''}
     from probed p where not exists (select from edge) or (p.at, p.id) ${isDescending ? '>=' : '<='} (select e.at, e.id from edge e)
     order by ${order('p', 'at')} limit ${parameter(step.count)}::int8`
-  const { arrivedUntil } = query
+  const { arrivedUntil } = ranges.query
   const conditions = [
     ...printPrefilter(filter, ranges.facts, parameter),
     ...ranges.conditions,
@@ -137,13 +137,13 @@ export function pageStatement(
     conditions.length === 0
       ? ''
       : `cross join lateral (
-          select from redrive.items_sourced f where f.ctid = l.location and ${conditions.join(' and ')} offset 0) j`
+          select from redrive.${table} f where f.ctid = l.location and ${conditions.join(' and ')} offset 0) j`
   const columns = listColumns(filter, step.bytes)
   const text = `with probed as materialized (${probed}
     ), edge as materialized (select p.at, p.id from probed p where p.k = p.few order by ${order('p', 'at')} limit 1
     ), ranked as materialized (${ranked}
     ), examined as materialized (
-      select r.* from ranked r ${isSized ? `where r.before_it < ${isWhole ? pageBytesMax : stepBytesMax}` : ''}
+      select r.* from ranked r ${isSized ? `where r.before_it < ${isWhole ? pageBytesMax : comparedBytesMax}` : ''}
     ), hits as materialized (
       select l.location, l.at, l.id, l.rank from examined l ${checked}
       order by l.rank limit ${parameter(step.wanted)}::int8
@@ -153,7 +153,7 @@ export function pageStatement(
         ${examinedSummary}
       ) m
       left join (
-        hits h cross join lateral (select f.* from redrive.items_sourced f where f.ctid = h.location offset 0) f
+        hits h cross join lateral (select f.* from redrive.${table} f where f.ctid = h.location offset 0) f
           cross join lateral (select q.name from redrive.queues q where q.id = f.queue_id offset 0) q
       ) on true
     order by h.rank`
@@ -166,11 +166,12 @@ export function pageStatement(
  * between them.
  */
 function printBounds(
-  { filter, after, isDescending }: FindQuery,
-  column: string,
+  { filter, order, isDescending }: RangesQuery,
+  after: LetterCursor | undefined,
   parameter: Parameter,
 ): readonly string[] {
-  const { from, until } = (column === 'died_at' ? filter.died : filter.updated) ?? {}
+  const { column, times } = orderColumns[order]
+  const { from, until } = filter[times] ?? {}
   const [start, end] = isDescending ? [until, from] : [from, until]
   const [beyond, before] = isDescending ? ['<', '>'] : ['>', '<']
   const bounds: string[] = []
@@ -192,9 +193,9 @@ function isNearer(cursor: number, start: number | undefined, isDescending: boole
 function listColumns(filter: LetterFilter, bytes: LetterBytes): string {
   const needed = new Set<ColumnName>([
     ...(bytes === 'all' ? byteColumns : []),
-    ...(filter.json === undefined ? [] : (['payload'] as const)),
+    ...(filter.json === undefined && filter.payloadText === undefined ? [] : (['payload'] as const)),
     ...(filter.key === undefined && bytes === 'none' ? [] : (['key'] as const)),
-    ...(filter.header === undefined ? [] : (['headers'] as const)),
+    ...(filter.header === undefined && filter.traceIds === undefined ? [] : (['headers'] as const)),
   ])
   const columns = readColumns.filter((name) => !byteColumns.includes(name) || needed.has(name))
   const list = columns.map((name) => `f.${name}`).join(', ')

@@ -1,5 +1,5 @@
 /**
- * Prints the conditions of a filter that are checked on each letter, on `items_sourced` as `f`. They pass
+ * Prints the conditions of a filter that are checked on each letter, on its table as `f`. They pass
  * every letter that matches and few others. `matchesLetter` compares again what the database cannot compare
  * exactly (upper and lower case, JSON).
  */
@@ -7,12 +7,13 @@ import { parseDecimal } from '../../../core/json-number.ts'
 import type { LetterFilter } from '../../contract/letters.ts'
 import { readConditions } from '../../shared/counted-filter.ts'
 import { searchedPayloadMax } from '../../shared/match-letter.ts'
-import { listConditions, type Parameter } from '../counts/count-conditions.ts'
+import { encodeTracePrefix, traceHeaderStart } from '../../shared/trace-id.ts'
+import { listConditions, type Parameter, printTexts } from '../counts/count-conditions.ts'
 
 /** Conditions that all letters of the index ranges meet, so that they need not be checked. */
 export type RangeFacts = Readonly<{
   /** The column by which the ranges are read, within the time range of the filter. */
-  order: 'died_at' | 'updated_at'
+  order: 'died_at' | 'updated_at' | 'archived_at'
   /** Each range has one queue and state. */
   hasState?: boolean
   hasRedrives?: boolean
@@ -28,8 +29,10 @@ export function printPrefilter(filter: LetterFilter, facts: RangeFacts, paramete
     ...(facts.hasKey || filter.key === undefined
       ? []
       : [`f.key = ${parameter(Buffer.from(filter.key))}::bytea`]),
+    ...printIds(filter, parameter),
     ...(filter.text === undefined ? [] : printText(filter.text, parameter)),
     ...(filter.header === undefined ? [] : [printHeader(filter.header, parameter)]),
+    ...(filter.payloadText === undefined ? [] : printPayloadText(filter.payloadText, parameter)),
     ...(filter.json === undefined ? [] : printJson(filter.json, parameter)),
   ]
 }
@@ -71,12 +74,48 @@ function printRange(
   ]
 }
 
+function printIds(filter: LetterFilter, parameter: Parameter): string[] {
+  const { letterIds, sourceIds, references, traceIds } = filter
+  const isOne = (expression: string, list: readonly string[] | undefined) =>
+    list === undefined ? [] : [`${expression} = any (${printTexts(list, parameter)})`]
+  const starts = traceIds?.map((id) => `${traceHeaderStart}${encodeTracePrefix(id)}`)
+  return [
+    ...isOne('coalesce(f.root_id, f.id)', letterIds),
+    ...isOne('f.source_id', sourceIds),
+    ...isOne(`coalesce(f.reference, '')`, references),
+    ...(starts === undefined
+      ? []
+      : [`exists (select from unnest(${printTexts(starts, parameter)}) s where strpos(f.headers, s) > 0)`]),
+  ]
+}
+
 /** Characters that JSON does not escape and whose case the database can fold. */
 const plainRun = /[ !#-[\]-~]+/g
 
-function printText(text: string, parameter: Parameter): string[] {
+function findLongestRun(text: string): string {
   const runs = text.match(plainRun) ?? []
-  const longest = runs.reduce((found, run) => (run.length > found.length ? run : found), '').toLowerCase()
+  return runs.reduce((found, run) => (run.length > found.length ? run : found), '').toLowerCase()
+}
+
+/**
+ * The bytes as text in the format `escape`, which leaves ASCII as it is, except backslashes. So every payload
+ * can be compared, also if it is not UTF-8.
+ */
+function printPayloadText(text: string, parameter: Parameter): string[] {
+  const longest = findLongestRun(text)
+  if (longest === '') return []
+  const bytes = `substring(f.payload from 1 for ${searchedPayloadMax})`
+  const others: string[] = []
+  // In UTF-8, the two characters outside ASCII whose lower case is an ASCII letter.
+  if (longest.includes('k')) others.push(`or position('\\xe284aa'::bytea in ${bytes}) > 0`)
+  if (longest.includes('i')) others.push(`or position('\\xc4b0'::bytea in ${bytes}) > 0`)
+  return [
+    `(strpos(lower(encode(${bytes}, 'escape') collate "C"), ${parameter(longest)}::text collate "C") > 0 ${others.join(' ')})`,
+  ]
+}
+
+function printText(text: string, parameter: Parameter): string[] {
+  const longest = findLongestRun(text)
   if (longest === '') return []
   const others: string[] = []
   // The two characters outside ASCII whose lower case is an ASCII letter.

@@ -101,6 +101,8 @@ export const sendLetters: Statement = {
       from sent s left join lateral (
         select f.headers, f.key, f.payload from redrive.letter_edits f
         where s.edit is not null and f.letter_id = s.letter_id and f.number = s.edit offset 0) e on true
+    ), named as (
+      insert into redrive.letter_ids (letter_id, id) select s.letter_id, s.id from sent s on conflict do nothing
     )
     select redrive.expect_rows((select count(*) from sent), cardinality($1::tid[]))`,
 }

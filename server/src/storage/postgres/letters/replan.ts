@@ -1,13 +1,14 @@
 import { replanRedrive } from '../../../core/letter.ts'
 import type { Queue } from '../../../core/queue.ts'
 import type { ReplanRedrives, ReplanResult } from '../../contract/letters.ts'
+import { searchLetters } from '../../search/search-letters.ts'
 import { exhaustEntries } from '../../shared/audit-entries.ts'
 import { policyToText } from '../../shared/queue-row.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Transaction } from '../transaction.ts'
 import { type ChangedLetter, lockLetters, writeLetters } from './letter-rows.ts'
-import { findLetters } from './list-letters.ts'
+import { findRanges } from './scan-letters.ts'
 
 /** Keeps the version of the queue, because nothing that servers cache of it changes. */
 const updatePolicy: Statement = {
@@ -27,14 +28,18 @@ export async function replanRedrives(
   if (replannedUntil === undefined) return { changed: 0, isMore: false }
   // The search uses the counts, so they must contain the changes of this transaction.
   await transaction.flushLetters()
-  const { letterIds, next } = await findLetters(connection, {
-    filter: { queues: [queue.name], states: ['waiting', 'scheduled', 'leased'] },
-    order: 'diedAt',
-    isDescending: false,
-    ...(replannedUntil !== null && { after: replannedUntil }),
-    countMax,
-    examinedMax: countMax,
-  })
+  const { found, next } = await searchLetters(
+    { findRanges: (query) => findRanges(connection, query) },
+    {
+      filter: { queues: [queue.name], states: ['waiting', 'scheduled', 'leased'] },
+      order: 'diedAt',
+      isDescending: false,
+      ...(replannedUntil !== null && { after: replannedUntil }),
+      countMax,
+      bytes: 'none',
+    },
+  )
+  const letterIds = found.map(({ item }) => item.rootId)
   const changed: ChangedLetter[] = []
   for (const { queueRow, letter } of (await lockLetters(transaction, letterIds)).values()) {
     const after = replanRedrive(letter, queue.redrive, now, transaction.random())

@@ -41,6 +41,7 @@ export async function deleteQueue(
   if (command.isForced !== true) {
     checkHoldsNoOpenLetters(queueRow.queue, await countLetters(transaction, queueRow, openLetterStates))
   }
+  await connection.query(forgetIds, [id])
   const removed = await deleteAllItems(transaction, id)
   // Deleting the letters locked them, so no other transaction changes their counts any more.
   await transaction.flushLetters()
@@ -63,6 +64,17 @@ export async function deleteQueue(
 
 const lockPartitions: Statement = {
   text: 'select from redrive.partitions where queue_id = $1 order by partition for update',
+  isLong: true,
+}
+
+/** Deletes the other ids of the letters of a queue. */
+const forgetIds: Statement = {
+  text: `delete from redrive.letter_ids l using (
+      select coalesce(f.root_id, f.id) as letter_id from redrive.items_sourced f
+      where f.queue_id = $1 and f.group_id is not null
+      union all select coalesce(f.root_id, f.id) from redrive.archive f
+      where f.queue_id = $1 and f.group_id is not null
+    ) f where l.letter_id = f.letter_id`,
   isLong: true,
 }
 

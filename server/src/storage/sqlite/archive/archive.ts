@@ -10,6 +10,7 @@ import { readNumber, readNumberOrNull, readText } from '../../shared/row-values.
 import { insertAudit } from '../audit/audit.ts'
 import type { Values } from '../connection/database.ts'
 import { itemColumnList, stateCodes } from '../items/rows.ts'
+import { forgetLetterIds } from '../letters/letter-ids.ts'
 import type { Transaction } from '../transaction.ts'
 
 const findEndedSql = `select ended_at, id, rowid, length(payload), partition, group_id, redrives, died_at from items
@@ -72,7 +73,7 @@ const findOldSql = `select rowid, length(payload) from archive where queue_id = 
 const purgeSql = `delete from archive where rowid in (select value from json_each(?))
   returning root_id, group_id, partition`
 
-/** Deletes the edited versions of letters too. */
+/** Deletes the edited versions and the other ids of letters too. */
 export function purgeArchive(
   { database, queueCache, countChanges }: Transaction,
   command: PurgeArchive,
@@ -89,7 +90,10 @@ export function purgeArchive(
     const partition = readNumber(row, 2)
     countChanges.add(queueRow.id, partition, 'archived', -1)
     countChanges.add(queueRow.id, partition, 'purged')
-    if (isLetter) database.run('delete from letter_edits where letter_id = ?', readText(row, 0))
+    if (!isLetter) continue
+    const letterId = readText(row, 0)
+    database.run('delete from letter_edits where letter_id = ?', letterId)
+    forgetLetterIds(database, letterId)
   }
   const count = purged.length
   insertAudit(database, queueEntries(command.trace, command.queue, count, { letters: count }))

@@ -33,7 +33,15 @@ export function listAudit(database: Database, query: AuditQuery): AuditRow[] {
   where('id < ?', query.beforeId)
   where('target = ?', query.target)
   where('action = ?', query.action)
+  const { times } = query
+  where('at >= ?', times?.after)
+  if (times?.position === undefined) where('at < ?', times?.before)
+  else {
+    conditions.push('(at, id) < (?, ?)')
+    values.push(times.position.at, times.position.id)
+  }
   const filter = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`
-  const sql = `select * from audit ${filter} order by id desc limit +?`
+  const order = times === undefined ? 'id desc' : 'at desc, id desc'
+  const sql = `select * from audit ${filter} order by ${order} limit +?`
   return database.all(sql, ...values, query.countMax).map(toAuditRow)
 }

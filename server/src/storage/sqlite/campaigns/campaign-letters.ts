@@ -18,7 +18,8 @@ import type {
 import { toCampaignLetter, toLetterState, toStateCode } from '../../shared/campaign-rows.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Bound, Database, Row } from '../connection/database.ts'
-import { findLetters } from '../letters/list-letters.ts'
+import { findRanges } from '../letters/index-ranges.ts'
+import { findEntries } from '../letters/scan-letters.ts'
 import type { Transaction } from '../transaction.ts'
 
 /** The longest search of one freezing step: every other write waits for it. */
@@ -29,16 +30,15 @@ export function freezeLetters(transaction: Transaction, command: FreezeLetters):
   // The search uses the counts, so they must contain the changes of this transaction.
   countChanges.flush(database)
   const { filter, after, countMax, examinedMax } = command
-  const order = { order: 'diedAt', isDescending: false, ...(after === undefined ? {} : { after }) } as const
   const campaign = database.array('select arrived_until from campaigns where id = ?', command.campaignId)
-  const query = {
+  const ranges = findRanges(database, {
     filter,
-    ...order,
+    order: 'diedAt',
+    isDescending: false,
     ...(campaign !== undefined && { arrivedUntil: readNumber(campaign, 0) }),
-    countMax,
-    examinedMax,
-  }
-  const page = findLetters(database, query, freezeMsMax)
+  })
+  const bounds = { countMax, examinedMax, msMax: freezeMsMax, ...(after !== undefined && { after }) }
+  const page = findEntries(database, ranges, bounds)
   const letterIds = page.entries.map(({ rowid }) =>
     readText(database.array('select root_id from items where rowid = ?', rowid) ?? [], 0),
   )

@@ -1,8 +1,10 @@
 import type { Instant } from '../../../core/instant.ts'
 import { type Item, type ItemHead, type Waiting, withBytes } from '../../../core/item.ts'
+import type { LetterIdRecord } from '../../../core/letter-ids.ts'
 import { type ItemChange, planTransition, redriveEndedBy, withLetter } from '../../../core/plan-transition.ts'
 import type { Transition } from '../../../core/transitions.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
+import { recordLetterIds } from '../letters/letter-ids.ts'
 import { endLetter, findLetterOfItem } from '../letters/redrive-ends.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
@@ -30,11 +32,13 @@ export function executeTransition(
     nextId: (name, partition) => queueCache.nextId(queueCache.get(name), partition, now, countChanges),
     random: () => queueCache.random(),
   })
-  if (plan.write === 'rewrite') rewriteRow(transaction, queueRow, item, plan.after)
-  else if (plan.write !== 'none') deleteRow(transaction, queueRow, item)
+  if (plan.write === 'rewrite') {
+    rewriteRow(transaction, queueRow, item, plan.after)
+    recordLetterIds(transaction.database, plan.letterIds)
+  } else if (plan.write !== 'none') deleteRow(transaction, queueRow, item)
   if (plan.total !== null) countChanges.add(queueRow.id, item.partition, plan.total)
   return plan.write === 'move'
-    ? insertMoved(transaction, withBytes(plan.letter, item), plan.change)
+    ? insertMoved(transaction, withBytes(plan.letter, item), plan.letterIds, plan.change)
     : plan.change
 }
 
@@ -61,9 +65,17 @@ function endRedriveBy(
 
 const existingSql = 'select id, partition from items where queue_id = ? and source_id = ?'
 
-function insertMoved(transaction: Transaction, letter: Waiting, change: ItemChange): ItemChange {
+function insertMoved(
+  transaction: Transaction,
+  letter: Waiting,
+  letterIds: readonly LetterIdRecord[],
+  change: ItemChange,
+): ItemChange {
   const target = transaction.queueCache.get(letter.queue)
-  if (acceptItem(transaction, target, letter)) return change
+  if (acceptItem(transaction, target, letter)) {
+    recordLetterIds(transaction.database, letterIds)
+    return change
+  }
   // An earlier move of this item has inserted its letter. There is one letter per death, so report that one.
   const existing = transaction.database.get(existingSql, target.id, letter.sourceId)
   if (existing === undefined) throw new Error(`source id ${letter.sourceId} exists but was not found`)

@@ -1,9 +1,11 @@
 /** Finds the ranges of an index that hold the letters of a filter. */
-import type { LetterFilter, LettersQuery } from '../../contract/letters.ts'
+import type { LetterFilter, RangesQuery, SearchOrder } from '../../contract/letters.ts'
+import { rangesMax, sortedMax } from '../../search/range-limits.ts'
 import { gauges } from '../../shared/count-columns.ts'
 import { areRedrivesCounted, hasGroupConditions, readConditions } from '../../shared/counted-filter.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
-import type { Bound, Database, Values } from '../connection/database.ts'
+import { encodeTracePrefix, traceHeaderStart, tracePrefixLength } from '../../shared/trace-id.ts'
+import type { Bound, Database } from '../connection/database.ts'
 import {
   countGroupColumns,
   countStateColumns,
@@ -12,67 +14,115 @@ import {
 } from '../counts/count-conditions.ts'
 import { listedCodes } from '../items/rows.ts'
 import { listRuns } from './key-runs.ts'
-import { orderColumn, type RangeReader, readLetterRange, sortRows } from './merge-ranges.ts'
+import { isArchivedLetterSql, isLetterSql } from './letter-rows.ts'
 
-/** Up to this number of ranges is read for a page. If there are more, fewer and larger ranges are read. */
-const rangesMax = 300
+/** The table and the column of each order. */
+export const orderColumns = {
+  diedAt: { table: 'items', column: 'died_at', times: 'died' },
+  updatedAt: { table: 'items', column: 'updated_at', times: 'updated' },
+  archivedAt: { table: 'archive', column: 'archived_at', times: 'archived' },
+} as const satisfies Record<
+  SearchOrder,
+  Readonly<{ table: string; column: string; times: keyof LetterFilter }>
+>
 
-/** `arrivedUntil`: only letters that arrived up to this number of the table `arrivals`. */
-export type FindQuery = Omit<LettersQuery, 'bytes'> & Readonly<{ arrivedUntil?: number }>
-
-/** Conditions that all letters of the ranges meet, so that they need not be checked. */
-export type RangeFacts = Readonly<{
-  /** The letters match all conditions that counts and groups answer. */
+/**
+ * Ranges as plain data, because a search passes them to the reader thread with each step. `where` selects a
+ * range by its values; the other columns of the index are the order of the query.
+ */
+export type IndexRanges = Readonly<{
+  query: RangesQuery
+  where: string
+  ranges: readonly (readonly Bound[])[]
+  /** The rows are few, and not in the order of the query. */
+  isUnordered: boolean
+  /** The letters match all conditions that counts and groups answer, so these need not be checked. */
   isExact: boolean
-  /** The time range of the filter that the ranges are limited to. */
-  times?: 'died' | 'updated'
 }>
 
-export type IndexRanges = Readonly<{ readers: readonly RangeReader[]; facts: RangeFacts }>
-
-export function findRanges(database: Database, query: FindQuery): IndexRanges {
-  const { filter } = query
+export function findRanges(database: Database, query: RangesQuery): IndexRanges {
+  const { filter, order } = query
+  const common = { query, isUnordered: false, isExact: false }
   const own = findOwnRanges(database, query)
-  if (own !== undefined) return { readers: own, facts: { isExact: false } }
-  const times = query.order === 'diedAt' ? 'died' : 'updated'
+  if (own !== undefined) return { ...common, ...own }
+  if (order === 'archivedAt') {
+    const queueIds = listLetterQueues(database, filter.queues)
+    return { ...common, where: 'queue_id = ?', ranges: queueIds.map((id) => [id]) }
+  }
   const needsCounts = hasGroupFilter(filter) || filter.redrives !== undefined
   const counts = needsCounts ? readCounts(database, filter) : undefined
-  if (counts !== undefined && query.order === 'diedAt' && counts.length <= rangesMax) {
+  if (counts !== undefined && order === 'diedAt' && counts.length <= rangesMax) {
     const where = 'group_id = ? and letter_state = ? and letter_redrives = ?'
-    const readers = counts.map(({ groupId, state, redrives }) =>
-      readLetterRange(database, query, where, [groupId, state, redrives]),
-    )
-    return { readers, facts: { isExact: areRedrivesCounted(filter.redrives), times } }
+    const ranges = counts.map(({ groupId, state, redrives }) => [groupId, state, redrives])
+    return { ...common, where, ranges, isExact: areRedrivesCounted(filter.redrives) }
   }
   const states = counts === undefined ? listQueueStates(database, filter) : toQueueStates(counts)
-  const readers = states.map(({ queueId, state }) =>
-    readLetterRange(database, query, 'queue_id = ? and letter_state = ?', [queueId, state]),
-  )
-  return { readers, facts: { isExact: counts === undefined, times } }
+  const where = 'queue_id = ? and letter_state = ?'
+  const ranges = states.map(({ queueId, state }) => [queueId, state])
+  return { ...common, where, ranges, isExact: counts === undefined }
 }
 
-const hasKeySql = 'key_run = ? and key = ? and group_id is not null'
+type OwnRanges = Pick<IndexRanges, 'where' | 'ranges' | 'isUnordered'>
 
-/** Letters with one key, and letters that are due, are few and have an index of their own. */
-function findOwnRanges(database: Database, query: FindQuery): readonly RangeReader[] | undefined {
-  const { filter, order, examinedMax } = query
-  const { key, dueBy } = filter
-  if (key !== undefined && order === 'diedAt') {
-    return listRuns(database).map((run) => readLetterRange(database, query, hasKeySql, [run, key]))
+/** Letters with one id, key, trace or reference, and letters that are due, are few and have own indexes. */
+function findOwnRanges(database: Database, query: RangesQuery): OwnRanges | undefined {
+  const { filter, order } = query
+  const { table } = orderColumns[order]
+  const own = chooseIndex(database, filter, table)
+  if (own === undefined) return undefined
+  const { isByDeath, ...ranges } = own
+  if (isByDeath && order === 'diedAt') return { ...ranges, isUnordered: false }
+  return keepFew(database, table, { ...ranges, isUnordered: true })
+}
+
+/** `isByDeath`: the index has the letters of each range in the order of their deaths. */
+function chooseIndex(
+  database: Database,
+  { letterIds, sourceIds, traceIds, references, key, dueBy }: LetterFilter,
+  table: 'items' | 'archive',
+): (Omit<OwnRanges, 'isUnordered'> & Readonly<{ isByDeath: boolean }>) | undefined {
+  const isLive = table === 'items'
+  if (letterIds !== undefined) {
+    const where = `root_id = ? and ${isLive ? isLetterSql : isArchivedLetterSql}`
+    return { where, ranges: [...new Set(letterIds)].map((id) => [id]), isByDeath: false }
   }
-  const select = (where: string, values: readonly Bound[], countMax: number): Values[] => {
-    const sql = `select ${orderColumn(query)}, id, rowid from items where ${where} limit +?`
-    return database.arrays(sql, ...values, countMax)
+  if (sourceIds !== undefined) {
+    const where = 'source_id = ? and source_id is not null and group_id is not null'
+    const ids = [...new Set(sourceIds)]
+    if (!isLive) return { where, ranges: ids.map((id) => [id]), isByDeath: false }
+    const queueIds = listLetterQueues(database, undefined)
+    const ranges = ids.flatMap((id) => queueIds.map((queueId) => [id, queueId]))
+    return { where: `${where} and queue_id = ?`, ranges, isByDeath: false }
   }
-  const rows: Values[] = []
-  if (key !== undefined) {
-    for (const run of listRuns(database)) {
-      if (rows.length <= examinedMax)
-        rows.push(...select(hasKeySql, [run, key], examinedMax + 1 - rows.length))
-    }
-  } else if (dueBy !== undefined) rows.push(...select('redrive_at <= ?', [dueBy], examinedMax + 1))
-  else return undefined
-  return rows.length > examinedMax ? undefined : [sortRows(rows, query)]
+  if (traceIds !== undefined) {
+    const ranges = [...new Set(traceIds)].map((id) => [encodeTracePrefix(id)])
+    return { where: hasTraceSql, ranges, isByDeath: isLive }
+  }
+  if (isLive && key !== undefined) {
+    const where = 'key_run = ? and key = ? and group_id is not null'
+    return { where, ranges: listRuns(database).map((run) => [run, key]), isByDeath: true }
+  }
+  if (references !== undefined && !references.includes('')) {
+    const where = `reference = ? and reference <> '' and group_id is not null`
+    return { where, ranges: [...new Set(references)].map((text) => [text]), isByDeath: isLive }
+  }
+  if (!isLive || dueBy === undefined) return undefined
+  return { where: 'redrive_at <= ?', ranges: [[dueBy]], isByDeath: false }
+}
+
+/** The text of the indexes `items_trace` and `archive_trace`. */
+const hasTraceSql = `substr(headers, instr(headers, '${traceHeaderStart}') + ${traceHeaderStart.length}, ${tracePrefixLength}) = ?
+  and instr(headers, '${traceHeaderStart}') > 0 and group_id is not null`
+
+/** Undefined if the ranges have too many rows to sort them. */
+function keepFew(database: Database, table: string, own: OwnRanges): OwnRanges | undefined {
+  const sql = `select count(*) from (select 1 from ${table} where ${own.where} limit +?)`
+  let left = sortedMax
+  for (const values of own.ranges) {
+    left -= readNumber(database.array(sql, ...values, left + 1) ?? [], 0)
+    if (left < 0) return undefined
+  }
+  return own
 }
 
 /** Whether the filter has a condition on groups. */
@@ -121,4 +171,13 @@ function listQueueStates(database: Database, { queues, states }: LetterFilter): 
         .filter((state, index) => readNumber(row, index + 1) !== 0 && (states?.includes(state) ?? true))
         .map((state) => ({ queueId: readNumber(row, 0), state: listedCodes[state] })),
     )
+}
+
+/** The named queues that have or had letters. Other queues may have archived items, but no letters. */
+function listLetterQueues(database: Database, queues: readonly string[] | undefined): number[] {
+  const sql = 'select id, name from queues q where exists (select 1 from groups where queue_id = q.id)'
+  return database
+    .arrays(sql)
+    .filter((row) => queues === undefined || queues.includes(readText(row, 1)))
+    .map((row) => readNumber(row, 0))
 }

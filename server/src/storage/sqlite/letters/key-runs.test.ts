@@ -4,8 +4,9 @@ import type { LetterOrder } from '../../contract/letters.ts'
 import type { Database } from '../connection/database.ts'
 import { openFile } from '../connection/database-file.ts'
 import { Writer } from '../write.ts'
+import { findRanges } from './index-ranges.ts'
 import { KeyRuns, listRuns } from './key-runs.ts'
-import { listLetters } from './list-letters.ts'
+import { scanLetters } from './scan-letters.ts'
 
 let database: Database
 
@@ -55,17 +56,14 @@ describe('runs of keys', () => {
     (order) => {
       database.run(`update items set key_run = 1 + rowid % 3, updated_at = died_at where key is not null`)
       const find = (countMax: number) =>
-        listLetters(database, {
-          filter: { key: bytes('even') },
-          order,
-          isDescending: true,
-          countMax,
-          examinedMax: 100,
-          bytes: 'all',
-        })
-      const minutes = find(10).letters.map(({ diedAt }) => ((diedAt ?? 0) - noon) / minute)
+        scanLetters(
+          database,
+          findRanges(database, { filter: { key: bytes('even') }, order, isDescending: true }),
+          { countMax, examinedMax: 100, msMax: 60_000, bytes: 'all', round: 0 },
+        )
+      const minutes = find(10).found.map(({ item }) => ((item.diedAt ?? 0) - noon) / minute)
       expect(minutes).toEqual([10, 8, 6, 4, 2, 0])
-      expect(find(4).letters).toHaveLength(4)
+      expect(find(4).found).toHaveLength(4)
       expect(find(4).next).not.toBeNull()
     },
   )

@@ -1,57 +1,50 @@
 /** Reads ranges of an index in order, and merges them. No row of the table is read for that. */
-import type { LetterCursor, LettersQuery } from '../../contract/letters.ts'
+import type { LetterCursor } from '../../contract/letters.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Bound, Database, Values } from '../connection/database.ts'
+import { type IndexRanges, orderColumns } from './index-ranges.ts'
 
 /** `value`: the time by which the range is ordered. */
 export type IndexEntry = Readonly<{ value: number; id: string; rowid: number }>
 /** Returns the next entries with each call, and none after the last. */
-export type RangeReader = (countMax: number) => readonly IndexEntry[]
-type Order = Pick<LettersQuery, 'filter' | 'order' | 'isDescending' | 'after'>
+type RangeReader = (countMax: number) => readonly IndexEntry[]
 
-/**
- * A range of an index of letters. `where` selects it; the other columns of the index are the order of the
- * query.
- */
-export function readLetterRange(
+/** Merges the entries of all ranges after the cursor. */
+export function mergeRanges(
   database: Database,
-  query: Order,
-  where: string,
-  values: readonly Bound[],
-): RangeReader {
-  const column = orderColumn(query)
-  const times = (query.order === 'diedAt' ? query.filter.died : query.filter.updated) ?? {}
-  return readRange(database, { ...query, table: 'items', column, times }, where, values)
+  ranges: IndexRanges,
+  after: LetterCursor | undefined,
+): MergedRanges {
+  const { isDescending } = ranges.query
+  const readers = ranges.isUnordered
+    ? [sortRows(readUnordered(database, ranges), isDescending, after)]
+    : ranges.ranges.map((values) => readRange(database, ranges, values, after))
+  return new MergedRanges(readers, isDescending)
 }
 
-export function orderColumn({ order }: Pick<Order, 'order'>): 'died_at' | 'updated_at' {
-  return order === 'diedAt' ? 'died_at' : 'updated_at'
+function readUnordered(database: Database, { query, where, ranges }: IndexRanges): Values[] {
+  const { table, column } = orderColumns[query.order]
+  const sql = `select ${column}, id, rowid from ${table} where ${where}`
+  return ranges.flatMap((values) => database.arrays(sql, ...values))
 }
 
-/** `times`: both bounds included. */
-export type RangeOrder = Readonly<{
-  table: 'items' | 'archive'
-  column: 'died_at' | 'updated_at' | 'archived_at'
-  times: Readonly<{ from?: number; until?: number }>
-  isDescending: boolean
-  after?: LetterCursor
-}>
-
-export function readRange(
+function readRange(
   database: Database,
-  order: RangeOrder,
-  where: string,
+  { query, where }: IndexRanges,
   values: readonly Bound[],
+  after: LetterCursor | undefined,
 ): RangeReader {
-  const { table, column, times } = order
-  const [first, last] = order.isDescending ? [times.until, times.from] : [times.from, times.until]
-  const [beyond, before] = order.isDescending ? ['<', '>'] : ['>', '<']
-  const direction = order.isDescending ? 'desc' : 'asc'
+  const { filter, order, isDescending } = query
+  const { table, column, times } = orderColumns[order]
+  const { from, until } = filter[times] ?? {}
+  const [first, last] = isDescending ? [until, from] : [from, until]
+  const [beyond, before] = isDescending ? ['<', '>'] : ['>', '<']
+  const direction = isDescending ? 'desc' : 'asc'
   const end = last === undefined ? '' : `and ${column} ${before}= ?`
   const tail = `${end} order by ${column} ${direction}, id ${direction} limit +?`
   const select = `select ${column}, id, rowid from ${table} where ${where}`
 
-  let position = startAfter(order, first)
+  let position = startAfter(after, isDescending, first)
   let isEnded = false
   return (countMax) => {
     if (isEnded) return []
@@ -74,7 +67,8 @@ export function readRange(
 
 /** The cursor; undefined if the time range starts behind it, so that the page starts with the range. */
 function startAfter(
-  { after, isDescending }: Pick<RangeOrder, 'after' | 'isDescending'>,
+  after: LetterCursor | undefined,
+  isDescending: boolean,
   first: number | undefined,
 ): LetterCursor | undefined {
   if (after === undefined || first === undefined) return after
@@ -82,9 +76,12 @@ function startAfter(
 }
 
 /** Sorts rows that were all read, in the order of the query. */
-export function sortRows(rows: readonly Values[], query: Order): RangeReader {
-  const { after } = query
-  const compare = createComparison(query.isDescending)
+function sortRows(
+  rows: readonly Values[],
+  isDescending: boolean,
+  after: LetterCursor | undefined,
+): RangeReader {
+  const compare = createComparison(isDescending)
   let entries = rows.map(decodeEntry).sort(compare)
   if (after !== undefined) entries = entries.filter((entry) => compare(entry, after) > 0)
   let read = 0
@@ -105,19 +102,20 @@ function createComparison(isDescending: boolean): (a: LetterCursor, b: LetterCur
   return (a, b) => sign * (a.value - b.value || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0))
 }
 
+/** The first entries that are read of a range. Each further read takes twice as many, up to `chunkMax`. */
 const chunkMin = 16
 const chunkMax = 1_024
 
 type Range = { read: RangeReader; entries: readonly IndexEntry[]; position: number; chunk: number }
 
-export class MergedRanges {
+class MergedRanges {
   /** The ranges that are not at their end, in the order of their next entries. */
   readonly #ranges: Range[] = []
   readonly #compare: ReturnType<typeof createComparison>
 
   constructor(readers: readonly RangeReader[], isDescending: boolean) {
     this.#compare = createComparison(isDescending)
-    const chunk = readers.length === 1 ? chunkMin * 8 : chunkMin
+    const chunk = chunkMin
     for (const read of readers) {
       const entries = read(chunk)
       if (entries.length > 0) this.#ranges.push({ read, entries, position: 0, chunk })

@@ -11,6 +11,7 @@ import { endCampaignLetter } from '../campaigns/campaign-letters.ts'
 import { rewriteRow } from '../items/write-rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
+import { forgetLetterIds } from './letter-ids.ts'
 import { findLetter } from './letter-rows.ts'
 
 type RedrivenItem = Pick<ItemHead, 'letterId' | 'redrives'>
@@ -61,12 +62,16 @@ export function endDeletedItem(transaction: Transaction, item: RedrivenItem): vo
   endLetter(transaction, found.queueRow, found.letter, { outcome: 'unknown', failure, at })
 }
 
-/** Deletes the edited versions of a deleted letter, and ends it in the campaign that was redriving it. */
+/**
+ * Deletes the edited versions and the other ids of a deleted letter, and ends it in the campaign that was
+ * redriving it.
+ */
 export function endDeletedLetter(
   transaction: Transaction,
   letter: Pick<ItemHead, 'state' | 'letter' | 'rootId'>,
 ): void {
   transaction.database.run('delete from letter_edits where letter_id = ?', letter.rootId)
+  forgetLetterIds(transaction.database, letter.rootId)
   const campaign = letter.letter?.redrives[0]?.campaign
   if (campaign && isRedriving(letter)) endCampaignLetter(transaction, campaign, 'unknown', transaction.now())
 }

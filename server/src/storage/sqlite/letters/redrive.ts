@@ -19,6 +19,7 @@ import type { QueueRow } from '../queues/queue-cache.ts'
 import { findDeadQueueUser } from '../queues/queues.ts'
 import type { Transaction } from '../transaction.ts'
 import { insertEdit } from './edits.ts'
+import { recordLetterIds } from './letter-ids.ts'
 import { type FoundLetter, findToDecide, locateMissing } from './letter-rows.ts'
 
 type Request = RedriveLetters['letters'][number]
@@ -39,6 +40,7 @@ export function redriveLetters(transaction: Transaction, command: RedriveLetters
     const id = nextId(plan)
     const edit = insertRequestedEdit(transaction, command, plan.request)
     const number = send(transaction, command, plan, edit, id)
+    recordLetterIds(transaction.database, [{ letterId, id }])
     progress.send(campaign)
     const sent = { letterId, isStarted: true, queue: target.queue.name, partition, id, number } as const
     return edit === null ? sent : { ...sent, edit }

@@ -8,7 +8,8 @@ import { insertAudit } from '../audit/audit.ts'
 import { headColumnList, toItemHead } from '../items/rows.ts'
 import { rewriteRow } from '../items/write-rows.ts'
 import type { Transaction } from '../transaction.ts'
-import { findLetters } from './list-letters.ts'
+import { findRanges } from './index-ranges.ts'
+import { findEntries } from './scan-letters.ts'
 
 const rowSql = `select ${headColumnList} from items where rowid = ?`
 
@@ -20,13 +21,16 @@ export function replanRedrives(transaction: Transaction, command: ReplanRedrives
   if (replannedUntil === undefined) return { changed: 0, isMore: false }
   // The search uses the counts, so they must contain the changes of this transaction.
   countChanges.flush(database)
-  const { entries, next } = findLetters(database, {
+  const ranges = findRanges(database, {
     filter: { queues: [queue.name], states: ['waiting', 'scheduled', 'leased'] },
     order: 'diedAt',
     isDescending: false,
+  })
+  const { entries, next } = findEntries(database, ranges, {
     ...(replannedUntil !== null && { after: replannedUntil }),
     countMax,
     examinedMax: countMax,
+    msMax: Number.POSITIVE_INFINITY,
   })
   const changed: ItemHead[] = []
   for (const { rowid } of entries) {

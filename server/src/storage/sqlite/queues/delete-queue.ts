@@ -23,6 +23,12 @@ const tables = [
   'lease_calls',
 ]
 
+/** Deletes the other ids of the letters of a queue. */
+const forgetSqls = ['items', 'archive'].map(
+  (table) => `delete from letter_ids where letter_id in (
+    select root_id from ${table} where queue_id = ? and group_id is not null)`,
+)
+
 export function deleteQueue(transaction: Transaction, command: DeleteQueue): { removed: number } {
   const { database, queueCache, groups, countChanges } = transaction
   const queueRow = queueCache.get(command.name)
@@ -35,6 +41,7 @@ export function deleteQueue(transaction: Transaction, command: DeleteQueue): { r
   const letters = countLettersByState(database, id)
   endRedrivesInto(transaction, id)
   endRedrivesFrom(transaction, id)
+  for (const sql of forgetSqls) database.run(sql, id)
   const removed = database.run('delete from items where queue_id = ?', id)
   const archived = countArchived(database, id)
   const details = { ...removalDetails(removed, letters), ...(archived > 0 && { archived }) }

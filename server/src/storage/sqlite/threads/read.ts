@@ -1,5 +1,4 @@
-import { getArchivedLetters, listArchivedLetters } from '../archive/read-archive.ts'
-import { findArchivedLetters } from '../archive/search-archive.ts'
+import { getArchivedLetters } from '../archive/read-archive.ts'
 import { listAudit } from '../audit/audit.ts'
 import { listCampaignLetters } from '../campaigns/campaign-letters.ts'
 import { getCampaign, listCampaigns } from '../campaigns/campaigns.ts'
@@ -11,9 +10,11 @@ import { compareArrivals } from '../counts/verify-arrivals.ts'
 import { nextDueAt } from '../items/advance.ts'
 import { listArchive, listItems } from '../items/list-items.ts'
 import { listEdits } from '../letters/edits.ts'
+import { findRanges } from '../letters/index-ranges.ts'
+import { findLetterIds } from '../letters/letter-ids.ts'
 import { groupArrivals, groupSlugs, listGroups } from '../letters/list-groups.ts'
-import { listLetters } from '../letters/list-letters.ts'
 import { findLettersByUuid, getLetters, readPayloadSizes } from '../letters/read-letters.ts'
+import { scanLetters } from '../letters/scan-letters.ts'
 import { readLeaseCall } from '../queues/lease-calls.ts'
 import { getQueue, listQueues } from '../queues/queues.ts'
 import type { ReadCall } from './thread-messages.ts'
@@ -37,9 +38,9 @@ const handlers = {
   'archived-letters-by-id': (database, { letterIds }) => getArchivedLetters(database, letterIds),
   'payload-sizes': (database, { letterIds, location }) => readPayloadSizes(database, letterIds, location),
   'letters-by-uuid': (database, { uuids }) => findLettersByUuid(database, uuids),
-  letters: (database, { query }) => listLetters(database, query),
-  'archived-letters': (database, { query }) => listArchivedLetters(database, query),
-  'found-archived': (database, { query }) => findArchivedLetters(database, query),
+  'letter-ids': (database, { ids }) => findLetterIds(database, ids),
+  'letter-ranges': (database, { query }) => findRanges(database, query),
+  'letter-scan': (database, { ranges, bounds }) => scanLetters(database, ranges, bounds),
   'letter-counts': (database, { query }) => countLetters(database, query),
   'open-since': (database, { since, queues }) => countOpenSince(database, since, queues),
   groups: (database, { query }) => listGroups(database, query),

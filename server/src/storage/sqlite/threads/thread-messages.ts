@@ -11,15 +11,15 @@ import type { CampaignLettersQuery, CampaignsQuery } from '../../contract/campai
 import type { CountsQuery, QueueCountsQuery } from '../../contract/counts.ts'
 import type { ItemsQuery } from '../../contract/items.ts'
 import type {
-  ArchivedLettersQuery,
-  ArchiveQuery,
   GroupsQuery,
   LetterCountsQuery,
   LetterLocation,
-  LettersQuery,
+  RangesQuery,
+  ScanBounds,
 } from '../../contract/letters.ts'
 import type { HeldLock } from '../../contract/locks.ts'
 import type { QueuesQuery } from '../../contract/queues.ts'
+import type { IndexRanges } from '../letters/index-ranges.ts'
 import type { Write } from '../write.ts'
 
 export type ReadCall =
@@ -35,9 +35,9 @@ export type ReadCall =
   | Readonly<{ read: 'archived-letters-by-id'; letterIds: readonly string[] }>
   | Readonly<{ read: 'payload-sizes'; letterIds: readonly string[]; location: LetterLocation | undefined }>
   | Readonly<{ read: 'letters-by-uuid'; uuids: readonly string[] }>
-  | Readonly<{ read: 'letters'; query: LettersQuery }>
-  | Readonly<{ read: 'archived-letters'; query: ArchivedLettersQuery }>
-  | Readonly<{ read: 'found-archived'; query: ArchiveQuery }>
+  | Readonly<{ read: 'letter-ids'; ids: readonly string[] }>
+  | Readonly<{ read: 'letter-ranges'; query: RangesQuery }>
+  | Readonly<{ read: 'letter-scan'; ranges: IndexRanges; bounds: ScanBounds }>
   | Readonly<{ read: 'letter-counts'; query: LetterCountsQuery }>
   | Readonly<{ read: 'open-since'; since: Instant; queues: readonly string[] | undefined }>
   | Readonly<{ read: 'groups'; query: GroupsQuery }>

@@ -4,7 +4,8 @@ import type { LetterFilter, LetterOrder } from '../../contract/letters.ts'
 import type { Bound, Database, Values } from '../connection/database.ts'
 import { openFile } from '../connection/database-file.ts'
 import { Writer } from '../write.ts'
-import { findLetters } from './list-letters.ts'
+import { findRanges } from './index-ranges.ts'
+import { findEntries } from './scan-letters.ts'
 
 let database: Database
 const asked = new Set<string>()
@@ -37,7 +38,8 @@ afterEach(() => database.close())
 
 function find(filter: LetterFilter, order: LetterOrder = 'diedAt', countMax = 5) {
   const after = { value: noon, id: '' }
-  return findLetters(database, { filter, order, isDescending: false, after, countMax, examinedMax: 100 })
+  const ranges = findRanges(database, { filter, order, isDescending: false })
+  return findEntries(database, ranges, { after, countMax, examinedMax: 100, msMax: 60_000 })
 }
 
 /** The query plans of the statements that read index entries. */
@@ -65,6 +67,11 @@ describe('index entries of letters', () => {
     ['the last change', { states: ['waiting'] }, 'updatedAt', /COVERING INDEX items_updated/],
     ['a key', { key: bytes('key-7') }, 'diedAt', /INDEX items_key \(key_run=\? AND key=\? AND/],
     ['what is due', { dueBy: noon }, 'diedAt', /INDEX items_redrive/],
+    ['letter ids', { letterIds: ['0'.repeat(27)] }, 'diedAt', /INDEX items_root \(root_id=\?\)/],
+    ['a source id', { sourceIds: ['a'] }, 'diedAt', /INDEX items_source \(queue_id=\? AND source_id=\?\)/],
+    ['a reference', { references: ['a'] }, 'diedAt', /INDEX items_reference \(reference=\? AND/],
+    ['a trace', { traceIds: ['0'.repeat(32)] }, 'diedAt', /INDEX items_trace \(<expr>=\? AND/],
+    ['a trace, by change', { traceIds: ['0'.repeat(32)] }, 'updatedAt', /INDEX items_trace \(<expr>=\?\)/],
   ]
 
   it.each(parts)('entries by %s are read in order from one range of an index', (_, filter, order, plan) => {
@@ -83,24 +90,26 @@ describe('index entries of letters', () => {
 
   it('a search checks its time after each letter, and makes progress', () => {
     const filter: LetterFilter = { json: { path: ['missing'], value: 'x' } }
-    const query = { filter, order: 'diedAt', isDescending: false, countMax: 5, examinedMax: 100 } as const
-    const first = findLetters(database, query, -1)
+    const ranges = findRanges(database, { filter, order: 'diedAt', isDescending: false })
+    const bounds = { countMax: 5, examinedMax: 100, msMax: -1 }
+    const first = findEntries(database, ranges, bounds)
     expect(first).toMatchObject({ entries: [], examinedCount: 1, next: { value: noon } })
     const after = first.next ?? { value: noon, id: '' }
-    expect(findLetters(database, { ...query, after }, -1)).toMatchObject({
+    expect(findEntries(database, ranges, { ...bounds, after })).toMatchObject({
       examinedCount: 1,
       next: { value: noon + minute },
     })
   })
 
-  it('a search by JSON path ends at 32 MiB of payloads', () => {
+  it('a search by JSON path ends at 8 MiB of payloads', () => {
     const sql = 'update items set payload = zeroblob(?) where died_at < ?'
-    database.run(sql, 10 * 2 ** 20, noon + 6 * minute)
+    database.run(sql, 3 * 2 ** 20, noon + 6 * minute)
     const filter: LetterFilter = { json: { path: ['missing'], value: 'x' } }
-    const query = { filter, order: 'diedAt', isDescending: false, countMax: 5, examinedMax: 100 } as const
-    expect(findLetters(database, query, Number.POSITIVE_INFINITY)).toMatchObject({
-      examinedCount: 4,
-      next: { value: noon + 3 * minute },
+    const ranges = findRanges(database, { filter, order: 'diedAt', isDescending: false })
+    const bounds = { countMax: 5, examinedMax: 100, msMax: Number.POSITIVE_INFINITY }
+    expect(findEntries(database, ranges, bounds)).toMatchObject({
+      examinedCount: 3,
+      next: { value: noon + 2 * minute },
     })
   })
 

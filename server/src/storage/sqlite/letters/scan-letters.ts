@@ -1,19 +1,20 @@
 /**
- * Pages of letters. Counts answer the conditions on queue, state, group and redrives: they give the ranges of
- * an index that hold such letters, which are read in order and merged. All other conditions are compared
- * letter by letter, up to `examinedMax` letters and for a limited time.
+ * One step of a search (storage/search). The ranges of an index are read in order and merged. The conditions
+ * that the ranges do not answer are compared letter by letter, up to the limits of the step.
  */
 import { anyClass } from '../../../core/cause.ts'
 import {
+  type FoundLetter,
   type LetterBytes,
   type LetterCursor,
   type LetterFilter,
-  type LettersPage,
-  type LettersQuery,
+  type LetterScan,
   type ListedLetter,
   measureLetter,
   pageBytesMax,
+  type ScanBounds,
 } from '../../contract/letters.ts'
+import { comparedBytesMax } from '../../search/range-limits.ts'
 import { readConditions } from '../../shared/counted-filter.ts'
 import { matchesLetter } from '../../shared/match-letter.ts'
 import { readNumber } from '../../shared/row-values.ts'
@@ -28,42 +29,29 @@ import {
   toListedLetter,
 } from '../items/rows.ts'
 import { readQueueNames } from '../queues/queue-names.ts'
-import { type FindQuery, findRanges, hasGroupFilter, type RangeFacts } from './index-ranges.ts'
-import { type IndexEntry, MergedRanges } from './merge-ranges.ts'
+import { hasGroupFilter, type IndexRanges, orderColumns } from './index-ranges.ts'
+import { type IndexEntry, mergeRanges } from './merge-ranges.ts'
 
-/** Other reads wait for the same thread, so a search returns after this time with what it found. */
-const searchMsMax = 250
-/** A search also returns after comparing payloads of this size. */
-const searchBytesMax = 32 * 2 ** 20
-
-/** `examinedUntil`: for each entry, the number of letters that were read until it was found. */
-type FoundLetters = Readonly<{
-  entries: readonly IndexEntry[]
-  examinedUntil: readonly number[]
-  examinedCount: number
-  next: LetterCursor | null
-}>
-
-export function listLetters(database: Database, query: LettersQuery): LettersPage {
-  const { entries, examinedUntil, examinedCount, next } = findLetters(database, query)
+export function scanLetters(database: Database, ranges: IndexRanges, bounds: ScanBounds): LetterScan {
+  const { entries, examinedUntil, examinedCount, next } = findEntries(database, ranges, bounds)
   const names = readQueueNames(database)
-  const sql = `select ${columnLists[query.bytes]} from items where rowid = ?`
-  const letters: ListedLetter[] = []
+  const { table } = orderColumns[ranges.query.order]
+  const sql = `select ${columnLists[bounds.bytes]} from ${table} where rowid = ?`
+  const found: FoundLetter[] = []
   let bytes = 0
   for (const [index, entry] of entries.entries()) {
     const row = database.array(sql, entry.rowid)
     if (row === undefined) continue
     const name = names.get(readQueueId(row)) ?? ''
-    const letter: ListedLetter = query.bytes === 'head' ? toListedLetter(row, name) : toItem(row, name)
-    letters.push(letter)
+    const item: ListedLetter = bounds.bytes === 'head' ? toListedLetter(row, name) : toItem(row, name)
+    found.push({ item, at: entry.value })
     // SQLite reads the whole payload to return its beginning.
-    if (query.bytes === 'head') bytes += letter.payloadBytes ?? letter.payload.length
-    else bytes += measureLetter(letter)
+    bytes += item.payloadBytes ?? measureLetter(item)
     if (bytes >= pageBytesMax && entry !== entries.at(-1)) {
-      return { letters, examinedCount: examinedUntil[index] ?? examinedCount, next: toCursor(entry) }
+      return { found, examinedCount: examinedUntil[index] ?? examinedCount, next: toCursor(entry) }
     }
   }
-  return { letters, examinedCount, next }
+  return { found, examinedCount, next }
 }
 
 const columnLists: Readonly<Record<LetterBytes, string>> = {
@@ -72,19 +60,31 @@ const columnLists: Readonly<Record<LetterBytes, string>> = {
   all: itemColumnList,
 }
 
-export function findLetters(database: Database, query: FindQuery, msMax = searchMsMax): FoundLetters {
-  const { countMax, examinedMax } = query
-  const { readers, facts } = findRanges(database, query)
-  const matches = createMatcher(database, query.filter, facts)
-  const hasArrived = createArrivalCheck(database, query.arrivedUntil)
-  const merged = new MergedRanges(readers, query.isDescending)
+/** `examinedUntil`: for each entry, the number of letters that were read until it was found. */
+export type FoundEntries = Readonly<{
+  entries: readonly IndexEntry[]
+  examinedUntil: readonly number[]
+  examinedCount: number
+  next: LetterCursor | null
+}>
+
+/** A step without reading the letters that it finds. */
+export function findEntries(
+  database: Database,
+  ranges: IndexRanges,
+  bounds: Omit<ScanBounds, 'bytes' | 'round'>,
+): FoundEntries {
+  const { countMax, examinedMax, msMax, after } = bounds
+  const matches = createMatcher(database, ranges)
+  const hasArrived = createArrivalCheck(database, ranges.query.arrivedUntil)
+  const merged = mergeRanges(database, ranges, after)
   const entries: IndexEntry[] = []
   const examinedUntil: number[] = []
   const deadline = performance.now() + msMax
   let examinedCount = 0
   let bytes = 0
   let last: IndexEntry | undefined
-  while (entries.length < countMax && examinedCount < examinedMax && bytes < searchBytesMax) {
+  while (entries.length < countMax && examinedCount < examinedMax && bytes < comparedBytesMax) {
     const entry = merged.take()
     if (entry === undefined) break
     last = entry
@@ -95,11 +95,11 @@ export function findLetters(database: Database, query: FindQuery, msMax = search
       examinedUntil.push(examinedCount)
     }
     bytes += compared?.payloadBytes ?? 0
-    // After each letter: a single payload of 16 MiB can take longer than the whole search may.
+    // After each letter: a single payload of 16 MiB can take longer than the whole step may.
     if (matches !== undefined && performance.now() > deadline) break
   }
   if (merged.isEmpty) return { entries, examinedUntil, examinedCount, next: null }
-  return { entries, examinedUntil, examinedCount, next: last ? toCursor(last) : (query.after ?? null) }
+  return { entries, examinedUntil, examinedCount, next: last ? toCursor(last) : (after ?? null) }
 }
 
 function toCursor({ value, id }: IndexEntry): LetterCursor {
@@ -122,43 +122,46 @@ function createArrivalCheck(
  */
 function createMatcher(
   database: Database,
-  filter: LetterFilter,
-  facts: RangeFacts,
+  ranges: IndexRanges,
 ): ((entry: IndexEntry) => Readonly<{ isMatch: boolean; payloadBytes: number }>) | undefined {
-  const rest = removeAnswered(database, filter, facts)
+  const { filter, order } = ranges.query
+  const { table } = orderColumns[order]
+  const rest = removeAnswered(database, ranges)
   const hasRest = Object.values(rest).some((value) => value !== undefined)
-  const groupIds = facts.isExact || !hasGroupFilter(filter) ? undefined : readGroupIds(database, filter)
-  if (!hasRest && groupIds === undefined) return undefined
+  const groupIds = ranges.isExact || !hasGroupFilter(filter) ? undefined : readGroupIds(database, filter)
+  // The archive also has items that are not letters. They have no group.
+  if (!hasRest && groupIds === undefined && table === 'items') return undefined
 
-  const sql = `select ${listNeededColumns(rest)} from items where rowid = ?`
+  const sql = `select ${listNeededColumns(rest)} from ${table} where rowid = ?`
   const names = readQueueNames(database)
   return ({ rowid }) => {
     const row = database.array(sql, rowid)
     if (row === undefined) return { isMatch: false, payloadBytes: 0 }
     const item = toItem(row, names.get(readQueueId(row)) ?? '')
     const payloadBytes = item.payload.length
-    const isOtherGroup = groupIds !== undefined && (item.groupId === null || !groupIds.has(item.groupId))
-    return { isMatch: !isOtherGroup && matchesLetter(item, rest), payloadBytes }
+    const isOther = item.groupId === null || groupIds?.has(item.groupId) === false
+    return { isMatch: !isOther && matchesLetter(item, rest), payloadBytes }
   }
 }
 
 /** Removes the conditions that the ranges answer. The rest is compared letter by letter. */
-function removeAnswered(database: Database, filter: LetterFilter, facts: RangeFacts): LetterFilter {
+function removeAnswered(database: Database, ranges: IndexRanges): LetterFilter {
+  const { filter, order } = ranges.query
   const { queues, states, groupIds, origins, reasons, slugs, errorClasses, redrives, ...others } = filter
-  const { died, updated, ...rest } = others
+  // Only ranges in the order of the query are limited to its time range.
+  const answered = ranges.isUnordered ? undefined : orderColumns[order].times
+  const rest = Object.fromEntries(Object.entries(others).filter(([name]) => name !== answered))
   return {
     ...rest,
-    ...(died !== undefined && facts.times !== 'died' && { died }),
-    ...(updated !== undefined && facts.times !== 'updated' && { updated }),
-    ...(queues !== undefined && !facts.isExact && { queues }),
-    ...(states !== undefined && !facts.isExact && { states }),
-    ...(redrives !== undefined && !facts.isExact && { redrives }),
+    ...(queues !== undefined && !ranges.isExact && { queues }),
+    ...(states !== undefined && !ranges.isExact && { states }),
+    ...(redrives !== undefined && !ranges.isExact && { redrives }),
     ...(errorClasses !== undefined && hasOpenGroups(database) && { errorClasses }),
   }
 }
 
 /** The groups that match the filter. */
-export function readGroupIds(database: Database, filter: LetterFilter): ReadonlySet<number> {
+function readGroupIds(database: Database, filter: LetterFilter): ReadonlySet<number> {
   const { where, values } = printConditions(database, readConditions(filter, true), groupColumns)
   const rows = database.arrays(`select g.id from groups g where ${where}`, ...values)
   return new Set(rows.map((row) => readNumber(row, 0)))
@@ -180,7 +183,7 @@ function listNeededColumns(filter: LetterFilter): string {
     ...(needsFailure ? [] : ['failure']),
     ...(dueBy === undefined ? ['letter'] : []),
     ...(filter.key === undefined ? ['key'] : []),
-    ...(filter.header === undefined ? ['headers'] : []),
-    ...(filter.json === undefined ? ['payload'] : []),
+    ...(filter.header === undefined && filter.traceIds === undefined ? ['headers'] : []),
+    ...(filter.json === undefined && filter.payloadText === undefined ? ['payload'] : []),
   ])
 }
