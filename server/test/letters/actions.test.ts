@@ -82,7 +82,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => 
     const [a, b, c] = lettersFrom(queue, 3)
     if (a === undefined || b === undefined || c === undefined) throw new Error('there are three')
     await world.letters.capture('renewed', [a])
-    await given.run({ op: 'delete-queue', name: 'renewed' })
+    await given.run({ op: 'delete-queue', name: 'renewed', isForced: true })
     await given.queue({ name: 'renewed', partitions: 1 })
     expect(await world.letters.capture('renewed', [b])).toMatchObject([{ isNew: true }])
     expect(await world.letters.capture('renewed', [c])).toMatchObject([{ isNew: true }])
