@@ -11,7 +11,9 @@ describeLettersServers('one message', (api) => {
 
   it('a dead message is found by the id that produce answered and by the id of its retry', async () => {
     const { queue } = await api.createQueues()
-    await api.patch(`/api/v1/queues/${queue}`, { policy: { attempts_max: 9 } })
+    await api.patch(`/api/v1/queues/${queue}`, {
+      policy: { attempts_max: 9, retry: { kind: 'fixed', delays: ['0s'] } },
+    })
     const produced = await api.post(`/api/v1/queues/${queue}/items`, { items: [{ payload: { text: 'a' } }] })
     const [first] = await lease(api, queue)
     if (first === undefined) throw new Error('nothing was leased')

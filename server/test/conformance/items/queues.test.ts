@@ -149,7 +149,7 @@ describeStores('queues', (given) => {
         isLeased: false,
         countMax: 9,
       } as const
-      expect(await given.run({ ...clear, queue: 'work' })).toEqual({ removed: 1, isMore: false })
+      expect(await given.run({ ...clear, queue: 'work' })).toMatchObject({ removed: 0, discarded: 1 })
       const error = await expectRefusal(update('work', { deadQueue: 'other' }), 'DEAD_QUEUE_INVALID')
       expect(error.message).toContain('delete it and create it again')
       expect((await update('work', { reference: 'else' })).reference).toBe('else')
@@ -159,7 +159,7 @@ describeStores('queues', (given) => {
       await create({ name: 'dead' })
       await create({ name: 'work' })
       await createLetterActions(given).capture('work', [aLetter()])
-      await given.run({ op: 'delete-queue', name: 'work' })
+      await given.run({ op: 'delete-queue', name: 'work', isForced: true })
       await create({ name: 'work', deadQueue: 'dead' })
       const error = await expectRefusal(
         createLetterActions(given).capture('work', [aLetter()]),
