@@ -244,6 +244,6 @@ describeStores('neighbouring commands of one kind', (given) => {
     const queue = await given.queue()
     const { ids } = await produce(queue, 2)
     const remove = { op: 'delete', queue, partition: 0, ids } as const
-    expect(await given.storage.write([remove, remove])).toEqual([{ removed: 2 }, { removed: 0 }])
+    expect(await given.storage.write([remove, remove])).toMatchObject([{ removed: 2 }, { removed: 0 }])
   })
 })
