@@ -67,13 +67,19 @@ export class RandomOperators {
 
   /** Lets time pass and workers work until every campaign and every redrive has ended. */
   async finish(): Promise<void> {
+    await this.#resumeCampaigns()
+    for (let rounds = 0; !(await this.#passOnce()); rounds++) {
+      // A discard pauses after its canary until a person resumes it.
+      await this.#resumeCampaigns()
+      if (rounds > 300)
+        throw new Error(`seed ${this.#random.seed} does not end: ${await this.#describeRest()}`)
+    }
+  }
+
+  async #resumeCampaigns(): Promise<void> {
     const { campaigns } = this.system.letters
     for (const { id } of await campaigns.list({ countMax: 100 })) {
       await campaigns.resume(id, ann).catch(() => undefined)
-    }
-    for (let rounds = 0; !(await this.#passOnce()); rounds++) {
-      if (rounds > 300)
-        throw new Error(`seed ${this.#random.seed} does not end: ${await this.#describeRest()}`)
     }
   }
 

@@ -130,7 +130,13 @@ describeQueueServers('queues', (api) => {
     expect(before[1].items).toMatchObject([{ is_leased: true, attempts: 1 }, {}])
     expect(before[2].items).toHaveLength(1)
     await api.restart()
-    expect(await look()).toEqual(before)
+    // A lease from a clock that was ahead is shortened after the start, so its deadline may differ.
+    const [queueAfter, itemsAfter, scheduledAfter] = await look()
+    const withoutDeadlines = (items: readonly object[]) =>
+      items.map((item) => ({ ...item, lease_deadline: undefined }))
+    expect(queueAfter).toEqual(before[0])
+    expect(withoutDeadlines(itemsAfter.items)).toEqual(withoutDeadlines(before[1].items))
+    expect(scheduledAfter).toEqual(before[2])
     await api.setClock({ now: '2030-11-15T12:02:00Z' })
     const items = (await api.call('storage/items.list', { queue_name: queue })).items
     expect(items).toHaveLength(2)
