@@ -66,7 +66,7 @@ class AcknowledgedWrites {
     const all = { isWaiting: true, isScheduled: true, isLeased: true, countMax: 1_000_000 }
     const now = noon + 10_000 * day
     await run(storage, { op: 'clear', queue: letters, ...all, now })
-    // Cleared letters are discarded letters. The archive takes them away, so that the next check is not slower.
+    // Cleared letters are discarded. The archive takes them away, so that the next check is not slower.
     await run(storage, { op: 'archive', queue: letters, endedBefore: now + 1, countMax: 1_000_000, now })
     await run(storage, { op: 'purge-archive', queue: letters, archivedBefore: now + 1, countMax: 1_000_000 })
   }
