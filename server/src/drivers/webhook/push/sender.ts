@@ -1,4 +1,4 @@
-/** What the dispatcher sends with: one attempt per call, bounded in time and memory. */
+/** The interface between the dispatcher and the sender: one attempt per call, bounded in time and memory. */
 import type { Attempt } from '../../../core/webhook/attempt.ts'
 
 export type PushRequest = Readonly<{
