@@ -225,7 +225,7 @@ describe('access control', () => {
     expect(refused.status).toBe(403)
     const allowed = await get(`${url}/thing`, { method: 'POST', headers: { Authorization: 'x' } })
     expect(allowed.body).toEqual({ is: 'anonymous' })
-    expect(permissions).toEqual(['system.info', 'server.info'])
+    expect(permissions).toEqual(['system.info', 'system.info'])
   })
 })
 
