@@ -19,7 +19,7 @@ function createRoute(over: Partial<Route>): Route {
       method: 'GET',
       path: '/thing',
       operationId: 'thing',
-      permission: 'server.info',
+      permission: 'system.info',
       summary: 'A thing.',
       tag: 'server',
       dialect: v1,
@@ -225,7 +225,7 @@ describe('access control', () => {
     expect(refused.status).toBe(403)
     const allowed = await get(`${url}/thing`, { method: 'POST', headers: { Authorization: 'x' } })
     expect(allowed.body).toEqual({ is: 'anonymous' })
-    expect(permissions).toEqual(['server.info', 'server.info'])
+    expect(permissions).toEqual(['system.info', 'system.info'])
   })
 })
 

@@ -1,35 +1,18 @@
 import type { FastifyRequest } from 'fastify'
+import { isReadPermission, type Permission } from '../../core/access/permissions.ts'
 import { KnownError } from '../../errors.ts'
 
-/** The permission that a route requires. `public` never requires a credential. */
-export const permissions = [
-  'public',
-  'server.info',
-  'queue.create',
-  'queue.update',
-  'queue.delete',
-  'queue.list',
-  'queue.stats',
-  'queue.produce',
-  'queue.lease',
-  'queue.complete',
-  'queue.retry',
-  'queue.clear',
-  'letter.read',
-  'letter.redrive',
-  'letter.edit',
-  'letter.discard',
-  'letter.restore',
-  'letter.capture',
-  'campaign.read',
-  'campaign.write',
-  'audit.read',
-] as const
+export { isReadPermission, type Permission, permissions } from '../../core/access/permissions.ts'
 
-export type Permission = (typeof permissions)[number]
-
-/** The client that sent a request. The audit log records its name. */
-export type Caller = Readonly<{ name: string }>
+/** The client that sent a request. */
+export interface Caller {
+  /** The audit log records it. */
+  readonly name: string
+  /** Whether the caller has the permission in the namespace. */
+  may(permission: Permission, namespace: string): boolean
+  /** The namespaces in which the caller has the permission. Null: all of them. */
+  listNamespaces(permission: Permission): readonly string[] | null
+}
 
 /**
  * Identifies the caller, or throws a KnownError if the caller lacks the permission. Called before the
@@ -37,28 +20,14 @@ export type Caller = Readonly<{ name: string }>
  */
 export type Authorize = (permission: Permission, request: FastifyRequest) => Caller
 
-const anonymous: Caller = { name: 'anonymous' }
+const anonymous: Caller = { name: 'anonymous', may: () => true, listNamespaces: () => null }
 
 /** Used without access control. Protected mode then accepts requests from this machine only. */
 export const allowAll: Authorize = () => anonymous
 
-const readPermissions: ReadonlySet<Permission> = new Set<Permission>([
-  'public',
-  'server.info',
-  'queue.list',
-  'queue.stats',
-  'letter.read',
-  'campaign.read',
-  'audit.read',
-])
-
-export function isReadPermission(permission: Permission): boolean {
-  return readPermissions.has(permission)
-}
-
 /** Used on a read-only server: refuses every request that could write, before its body is read. */
 export const allowReads: Authorize = (permission, { method, url }) => {
-  if (readPermissions.has(permission)) return anonymous
+  if (isReadPermission(permission)) return anonymous
   const path = url.replace(/\?.*$/s, '')
   throw new KnownError(
     'READ_ONLY',

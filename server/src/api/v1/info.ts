@@ -34,7 +34,7 @@ export const infoRoutes = [
     method: 'GET',
     path: '/api/v1/info',
     operationId: 'getInfo',
-    permission: 'server.info',
+    permission: 'system.info',
     summary: 'Returns the version, store, uptime and limits of this server.',
     tag: 'server',
     dialect: v1,

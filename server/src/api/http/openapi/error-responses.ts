@@ -30,7 +30,7 @@ const withWrite: readonly ErrorCode[] = ['READ_ONLY', 'STORE_FULL']
 /** All codes of the catalogue that an operation may answer. */
 export function listErrorCodes(row: Route): readonly ErrorCode[] {
   const { permission, schema, errors = [] } = row
-  const isWithStore = permission !== 'public' && permission !== 'server.info'
+  const isWithStore = permission !== 'public' && permission !== 'system.info'
   return [
     ...new Set([
       ...common,
