@@ -42,7 +42,7 @@ const forms: readonly Readonly<{ pattern: RegExp; read: (match: string[]) => Fie
   },
 ]
 
-/** Undefined: the text is not an HTTP date, or the date does not exist. The name of the weekday is ignored. */
+/** Undefined: the text is not an HTTP date, or the date does not exist. The weekday is not checked. */
 export function parseHttpDate(text: string): Instant | undefined {
   for (const { pattern, read } of forms) {
     const match = pattern.exec(text.trim())
