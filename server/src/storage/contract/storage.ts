@@ -22,6 +22,7 @@ import type { AuditCommand, AuditResults, AuditStore } from './audit.ts'
 import type { CampaignCommand, CampaignResults, CampaignStore } from './campaigns.ts'
 import type { CountStore } from './counts.ts'
 import type { ItemCommand, ItemResults, ItemStore } from './items.ts'
+import type { KafkaCommand, KafkaResults, KafkaStore } from './kafka.ts'
 import type { LetterCommand, LetterResults, LetterStore } from './letters.ts'
 import type { LockCommand, LockResults } from './locks.ts'
 import type { QueueCommand, QueueResults, QueueStore } from './queues.ts'
@@ -33,7 +34,8 @@ export interface Storage
     CountStore,
     LetterStore,
     CampaignStore,
-    AuditStore {
+    AuditStore,
+    KafkaStore {
   readonly kind: 'sqlite' | 'postgres'
   /** The time by which all servers on this store go. */
   readonly clock: StoreClock
@@ -77,6 +79,7 @@ export type Command =
   | LockCommand
   | LetterCommand
   | CampaignCommand
+  | KafkaCommand
 
 /** The type of the result of each command, by its `op`. */
 export type Results = QueueResults &
@@ -85,7 +88,8 @@ export type Results = QueueResults &
   AuditResults &
   LockResults &
   LetterResults &
-  CampaignResults
+  CampaignResults &
+  KafkaResults
 
 export type ResultOf<C extends Command> = Results[C['op']]
 export type ResultsOf<C extends readonly Command[]> = { -readonly [K in keyof C]: ResultOf<C[K]> }

@@ -64,6 +64,9 @@ function createStorage(backend: Backend, clock: Clock): Storage {
     // The writer reads each letter without a round trip, so there is nothing to read ahead.
     prefetchLetters: async () => {},
     listCampaignLetters: (query) => ask({ read: 'campaign-letters', query }),
+    listKafkaPositions: (query) => ask({ read: 'kafka-positions', query }),
+    listKafkaReplays: (query) => ask({ read: 'kafka-replays', query }),
+    listUnpassedPartitions: (query) => ask({ read: 'unpassed-kafka-partitions', query }),
     nextDueAt: () => ask({ read: 'next-due' }),
     verify: () => ask({ read: 'verify', isRepairableOnly: false }),
     reconcile: (lock) => backend.reconcile(lock) as ReturnType<Storage['reconcile']>,

@@ -15,7 +15,7 @@ import { component } from '../../http/openapi/annotations.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { repairedWhenRead } from '../../http/validation/unstorable-text.ts'
 import { checkHeaderCount, checkMetadataBytes, checkPayloadBytes } from '../values/content-spec.ts'
-import { isNestedTooDeep, nestingMax } from '../values/nesting.ts'
+import { isNestedTooDeep, nestingMax } from '../../../core/nesting.ts'
 
 const lettersMax = 1_000
 

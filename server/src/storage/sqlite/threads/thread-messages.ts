@@ -10,6 +10,7 @@ import type { AuditQuery } from '../../contract/audit.ts'
 import type { CampaignLettersQuery, CampaignsQuery } from '../../contract/campaigns.ts'
 import type { CountsQuery, QueueCountsQuery } from '../../contract/counts.ts'
 import type { ItemsQuery } from '../../contract/items.ts'
+import type { KafkaPositionsQuery, KafkaReplaysQuery, UnpassedPartitionsQuery } from '../../contract/kafka.ts'
 import type {
   GroupsQuery,
   LetterCountsQuery,
@@ -47,6 +48,9 @@ export type ReadCall =
   | Readonly<{ read: 'campaign'; id: string }>
   | Readonly<{ read: 'campaigns'; query: CampaignsQuery }>
   | Readonly<{ read: 'campaign-letters'; query: CampaignLettersQuery }>
+  | Readonly<{ read: 'kafka-positions'; query: KafkaPositionsQuery }>
+  | Readonly<{ read: 'kafka-replays'; query: KafkaReplaysQuery }>
+  | Readonly<{ read: 'unpassed-kafka-partitions'; query: UnpassedPartitionsQuery }>
   | Readonly<{ read: 'next-due' }>
   /** `isRepairableOnly`: only the counts that `reconcile` can correct. */
   | Readonly<{ read: 'verify'; isRepairableOnly: boolean }>
