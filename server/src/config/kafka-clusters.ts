@@ -101,7 +101,9 @@ function readSasl(node: Node): KafkaSasl<Secret> | null {
     throw refuse(`${node.path}.mechanism is ${given}, but must be one of ${saslMechanisms.join(', ')}`)
   const password = node.at('password').required()
   if (parseReference(password) === undefined)
-    throw refuse(`${node.path}.password must be the secret itself, file:<path>, env:<NAME> or vault:<path>#<key>`)
+    throw refuse(
+      `${node.path}.password must be the secret itself, file:<path>, env:<NAME> or vault:<path>#<key>`,
+    )
   return { mechanism, username: node.at('username').required(), password: new Secret(password) }
 }
 

@@ -180,9 +180,7 @@ export function pem(given: Readonly<{ sentence: string }>): Setting<Secret | und
 }
 
 /** The Kafka clusters, see kafka-clusters.ts. */
-export function clusters(
-  given: Readonly<{ sentence: string }>,
-): Setting<readonly KafkaClusterSettings[]> {
+export function clusters(given: Readonly<{ sentence: string }>): Setting<readonly KafkaClusterSettings[]> {
   return row<readonly KafkaClusterSettings[]>({
     type: 'clusters',
     sentence: given.sentence,

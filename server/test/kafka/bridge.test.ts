@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { needs, requireService } from '../../../tools/services/require-service.ts'
-import { describeServer, type StoreServer } from '../http/store-server.ts'
 import { pollUntil } from '../http/poll-until.ts'
+import { describeServer } from '../http/store-server.ts'
 import { kafkaSettings, openTestKafka, type TestKafka } from './test-kafka.ts'
 
 const kafka = await requireService('kafka')
@@ -14,7 +14,13 @@ describe('the Kafka bridge', needs(kafka), () => {
   })
   afterAll(() => test.close())
 
-  const settings = kafka.missing === undefined ? kafkaSettings(kafka.brokers, { topics: [`${prefix}*.dlq`], classes: { [`${prefix}escrow.*`]: 'financial' } }) : {}
+  const settings =
+    kafka.missing === undefined
+      ? kafkaSettings(kafka.brokers, {
+          topics: [`${prefix}*.dlq`],
+          classes: { [`${prefix}escrow.*`]: 'financial' },
+        })
+      : {}
   describeServer('with PostgreSQL', 'PostgreSQL', settings, (server) => {
     const lettersOf = async (queue: string, count: number) => {
       const page = await pollUntil(
@@ -27,7 +33,12 @@ describe('the Kafka bridge', needs(kafka), () => {
       const topic = await test.createTopic(`${prefix}orders.dlq`, 3)
       await test.send(
         [0, 1, 2].flatMap((partition) =>
-          Array.from({ length: 20 }, (_, n) => ({ topic, partition, key: `k${n}`, value: `value ${partition}/${n}` })),
+          Array.from({ length: 20 }, (_, n) => ({
+            topic,
+            partition,
+            key: `k${n}`,
+            value: `value ${partition}/${n}`,
+          })),
         ),
       )
       const letters = await lettersOf(topic, 60)

@@ -108,56 +108,57 @@ async function readAll(
 ): Promise<readonly ReadRecord[]> {
   const consumer = new Consumer({ ...connection, groupId: `read-${randomUUID()}` })
   try {
-    const metadata = await consumer.metadata({ topics: [topic], forceUpdate: true })
-    const found = metadata.topics.get(topic)
     consumer.topics.trackAll(topic)
     const ends = (await consumer.listOffsets({ topics: [topic] })).get(topic) ?? []
     const records: ReadRecord[] = []
     for (const [partition, end] of ends.entries()) {
-      let from = 0n
-      while (from < end) {
-        const response = await consumer.fetch({
-          node: found?.partitions[partition]?.leader ?? 0,
-          maxWaitTime: 1_000,
-          minBytes: 1,
-          maxBytes: 8 * 2 ** 20,
-          topics: [
-            {
-              topicId: found?.id ?? '',
-              partitions: [
-                {
-                  partition,
-                  fetchOffset: from,
-                  currentLeaderEpoch: -1,
-                  lastFetchedEpoch: -1,
-                  partitionMaxBytes: 8 * 2 ** 20,
-                },
-              ],
-            },
-          ],
-        })
-        const [answer] = response.responses[0]?.partitions ?? []
-        for (const batch of answer?.records ?? []) {
-          for (const record of batch.records) {
-            const offset = batch.firstOffset + BigInt(record.offsetDelta)
-            if (offset < from) continue
-            const { key, value, headers } = record
-            records.push({
-              partition,
-              offset: Number(offset),
-              key,
-              value,
-              headers: headers.map(([name, held]) => [String(name), held] as const),
-            })
-          }
-          from = batch.firstOffset + BigInt(batch.lastOffsetDelta) + 1n
-        }
+      for (let from = 0n; from < end; ) {
+        const read = await readSome(consumer, topic, partition, from)
+        records.push(...read.records)
+        from = read.next
       }
     }
     return records
   } finally {
     await consumer.close(true)
   }
+}
+
+async function readSome(
+  consumer: Consumer,
+  topic: string,
+  partition: number,
+  from: bigint,
+): Promise<Readonly<{ records: readonly ReadRecord[]; next: bigint }>> {
+  const found = (await consumer.metadata({ topics: [topic] })).topics.get(topic)
+  const bytesMax = 8 * 2 ** 20
+  const wanted = {
+    partition,
+    fetchOffset: from,
+    currentLeaderEpoch: -1,
+    lastFetchedEpoch: -1,
+    partitionMaxBytes: bytesMax,
+  }
+  const { responses } = await consumer.fetch({
+    node: found?.partitions[partition]?.leader ?? 0,
+    maxWaitTime: 1_000,
+    minBytes: 1,
+    maxBytes: bytesMax,
+    topics: [{ topicId: found?.id ?? '', partitions: [wanted] }],
+  })
+  const batches = responses[0]?.partitions[0]?.records ?? []
+  const records = batches.flatMap(({ firstOffset, records: own }) =>
+    own.map(({ offsetDelta, key, value, headers }) => ({
+      partition,
+      offset: Number(firstOffset) + offsetDelta,
+      key,
+      value,
+      headers: headers.map(([name, held]) => [String(name), held] as const),
+    })),
+  )
+  const last = batches.at(-1)
+  const next = last === undefined ? from : last.firstOffset + BigInt(last.lastOffsetDelta) + 1n
+  return { records: records.filter(({ offset }) => offset >= from), next }
 }
 
 /** The settings of a server that reads from this Kafka with short intervals. */

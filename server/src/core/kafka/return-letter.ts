@@ -30,7 +30,8 @@ export function decideReturn(letter: ItemHead, number: number): ReturnDecision {
  */
 export function undoRedriveEnd(letter: ItemHead, now: Instant): LeasedHead {
   const [newest, ...before] = letter.letter?.redrives ?? []
-  if (newest === undefined || letter.letter === null) throw new Error(`letter ${letter.id} was never redriven`)
+  if (newest === undefined || letter.letter === null)
+    throw new Error(`letter ${letter.id} was never redriven`)
   const open: RedriveRecord = { ...newest, outcome: null, endedAt: null }
   return {
     ...baseOf(letter),

@@ -15,6 +15,14 @@ import type { CountsQuery, PartitionCounts, QueueCounts, QueueCountsQuery } from
 import type { Difference } from '../contract/difference.ts'
 import type { ItemsQuery } from '../contract/items.ts'
 import type {
+  KafkaPosition,
+  KafkaPositionsQuery,
+  KafkaReplay,
+  KafkaReplaysQuery,
+  UnpassedPartition,
+  UnpassedPartitionsQuery,
+} from '../contract/kafka.ts'
+import type {
   GroupArrivals,
   GroupFacts,
   GroupSlug,
@@ -28,14 +36,6 @@ import type {
   PayloadSize,
   RangesQuery,
 } from '../contract/letters.ts'
-import type {
-  KafkaPosition,
-  KafkaPositionsQuery,
-  KafkaReplay,
-  KafkaReplaysQuery,
-  UnpassedPartition,
-  UnpassedPartitionsQuery,
-} from '../contract/kafka.ts'
 import type { HeldLock } from '../contract/locks.ts'
 import type { QueuesQuery } from '../contract/queues.ts'
 import type { Command, ResultsOf, Storage, StoreClock, StoreReads } from '../contract/storage.ts'

@@ -261,7 +261,11 @@ export class BridgeSession {
   ): Promise<void> {
     const { name: cluster, group } = this.#settings
     const { engine, storage, clock } = this.#parts
-    for (let waitMs = idleMs; !this.#stopping.signal.aborted; waitMs = Math.min(waitMs * 2, storeRetryMsMax)) {
+    for (
+      let waitMs = idleMs;
+      !this.#stopping.signal.aborted;
+      waitMs = Math.min(waitMs * 2, storeRetryMsMax)
+    ) {
       const slices = given.filter(({ claimed }) => claimed.isCurrent)
       if (slices.length === 0) return
       try {

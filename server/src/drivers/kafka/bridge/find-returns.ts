@@ -70,7 +70,11 @@ function decode(bytes: Uint8Array | null | undefined): string {
 /** Digest of key and value, to recognise a record without its headers. */
 export function hashContent(key: Uint8Array | null, value: Uint8Array): string {
   const digest = createHash('sha256').update(key === null ? '-' : `${key.length}:`)
-  return digest.update(key ?? '').update(value).digest('base64url').slice(0, 22)
+  return digest
+    .update(key ?? '')
+    .update(value)
+    .digest('base64url')
+    .slice(0, 22)
 }
 
 async function readNamed(
@@ -94,7 +98,10 @@ async function readNamed(
   }
 }
 
-function isSameDeath({ topic, group }: KafkaReplay, { name, group: failed, partition }: CapturedLetter['origin']): boolean {
+function isSameDeath(
+  { topic, group }: KafkaReplay,
+  { name, group: failed, partition }: CapturedLetter['origin'],
+): boolean {
   const isSameTopic = partition === null || name === topic
   return isSameTopic && (group === '' || failed === null || failed === group)
 }

@@ -173,5 +173,8 @@ async function readStored(storage: StoreReads, sourceIds: readonly string[]): Pr
 
 function digest({ key = null, payload }: Pick<ItemToImport, 'key' | 'payload'>): string {
   const hash = createHash('sha256').update(key === null ? '-' : `${key.length}:`)
-  return hash.update(key ?? '').update(payload).digest('hex')
+  return hash
+    .update(key ?? '')
+    .update(payload)
+    .digest('hex')
 }

@@ -31,7 +31,12 @@ export function describeKafkaError(error: unknown): string {
 }
 
 function describeOne({ message, apiId, code }: ClientError): string {
-  const name = typeof apiId === 'string' ? `${apiId}: ` : typeof code === 'string' && code.startsWith('E') ? `${code}: ` : ''
+  const name =
+    typeof apiId === 'string'
+      ? `${apiId}: `
+      : typeof code === 'string' && code.startsWith('E')
+        ? `${code}: `
+        : ''
   return `${name}${message}`.replaceAll(/\s+/g, ' ').trim()
 }
 

@@ -136,7 +136,10 @@ const byContent: Statement = {
       ${select} f where f.cluster = $1 and f.content_hash = w.content_hash order by f.sent_at limit $3) r`,
 }
 
-export async function listReplays(connections: Connections, query: KafkaReplaysQuery): Promise<KafkaReplay[]> {
+export async function listReplays(
+  connections: Connections,
+  query: KafkaReplaysQuery,
+): Promise<KafkaReplay[]> {
   const [statement, values] = toStatement(query)
   const rows = await connections.read(statement, values)
   return rows.map(toKafkaReplay)
