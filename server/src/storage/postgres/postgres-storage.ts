@@ -4,7 +4,7 @@ import type { LetterIdRecord } from '../../core/letter-ids.ts'
 import type { Queue } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
 import type { ArchivedItem } from '../contract/archive.ts'
-import type { AuditQuery, AuditRow } from '../contract/audit.ts'
+import type { AuditHead, AuditQuery, AuditRow, ChainedAuditRow } from '../contract/audit.ts'
 import type {
   CampaignLetter,
   CampaignLettersQuery,
@@ -33,7 +33,7 @@ import type { QueuesQuery } from '../contract/queues.ts'
 import type { Command, ResultsOf, Storage, StoreClock, StoreReads } from '../contract/storage.ts'
 import type { StoreOptions, StoreTarget } from '../open-storage.ts'
 import { getArchivedLetters } from './archive/read-archive.ts'
-import { listAudit } from './audit/audit.ts'
+import { listAudit, readAuditChain, readAuditHeads } from './audit/audit.ts'
 import { listCampaignLetters } from './campaigns/campaign-letters.ts'
 import { getCampaign, listCampaigns } from './campaigns/campaigns.ts'
 import { Announcements } from './connection/announcements.ts'
@@ -182,6 +182,16 @@ class PostgresStorage implements Storage {
 
   listAudit(query: AuditQuery): Promise<readonly AuditRow[]> {
     return this.#run(() => listAudit(this.#store.connections, query))
+  }
+
+  readAuditChain(
+    query: Readonly<{ afterId: number; countMax: number }>,
+  ): Promise<readonly ChainedAuditRow[]> {
+    return this.#run(() => readAuditChain(this.#store.connections, query))
+  }
+
+  readAuditHeads(): Promise<readonly AuditHead[]> {
+    return this.#run(() => readAuditHeads(this.#store.connections))
   }
 
   getLetters(letterIds: readonly string[], bytes?: 'head' | 'all'): Promise<readonly ListedLetter[]> {

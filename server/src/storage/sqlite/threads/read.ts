@@ -1,5 +1,5 @@
 import { getArchivedLetters } from '../archive/read-archive.ts'
-import { listAudit } from '../audit/audit.ts'
+import { listAudit, readAuditChain, readAuditHeads } from '../audit/audit.ts'
 import { listCampaignLetters } from '../campaigns/campaign-letters.ts'
 import { getCampaign, listCampaigns } from '../campaigns/campaigns.ts'
 import type { Database } from '../connection/database.ts'
@@ -34,6 +34,8 @@ const handlers = {
   items: (database, { query }) => listItems(database, query),
   archive: (database, { query }) => listArchive(database, query),
   audit: (database, { query }) => listAudit(database, query),
+  'audit-chain': (database, call) => readAuditChain(database, call),
+  'audit-heads': (database) => readAuditHeads(database),
   'letters-by-id': (database, { letterIds, bytes }) => getLetters(database, letterIds, bytes),
   'archived-letters-by-id': (database, { letterIds }) => getArchivedLetters(database, letterIds),
   'payload-sizes': (database, { letterIds, location }) => readPayloadSizes(database, letterIds, location),
