@@ -44,7 +44,9 @@ export type StoredAudit = Readonly<
     }
 >
 
-/** The place of a row in its chain, and the hash of the row and of all rows before it, as hexadecimal text. */
+/**
+ * The place of a row in its chain, and the hash of the row and of all rows before it, as hexadecimal text.
+ */
 export type AuditLink = Readonly<{ chain: number; position: number; hash: string }>
 /** `link` is null for rows from before the chains. */
 export type ChainedAuditRow = Readonly<{

@@ -63,7 +63,7 @@ export function linkAuditRows(
 
 export type AuditFault = Readonly<{
   /** `unfinished`: the last rows of a chain are gone, or its head was changed. */
-  kind: 'removed' | 'changed' | 'inserted' | 'moved' | 'unfinished' | 'changed-before-chains'
+  kind: 'removed' | 'changed' | 'inserted' | 'moved' | 'unfinished' | 'changed-before-chains' | 'unexpected'
   sentence: string
 }>
 
@@ -81,11 +81,14 @@ export class AuditChecker {
   readonly #heads: ReadonlyMap<number, AuditHead>
   readonly #chains = new Map<number, Progress>()
   readonly #faults: AuditFault[] = []
+  /** Links that were recorded elsewhere, and not found yet. */
+  readonly #expected: Map<string, AuditLink>
   /** The largest id in a chain when the check began. */
   readonly #lastId: number
   checked = 0
 
-  constructor(heads: readonly AuditHead[]) {
+  constructor(heads: readonly AuditHead[], expected: readonly AuditLink[] = []) {
+    this.#expected = new Map(expected.map((link) => [linkKey(link), link]))
     this.#heads = new Map(heads.map((head) => [head.chain, head]))
     this.#lastId = heads.reduce((max, { lastId }) => Math.max(max, lastId), 0)
   }
@@ -98,6 +101,11 @@ export class AuditChecker {
   /** The faults, after all rows were added. */
   finish(): readonly AuditFault[] {
     for (const head of this.#heads.values()) this.#finishChain(head)
+    for (const { chain, position, hash: text } of this.#expected.values())
+      this.#report(
+        'unexpected',
+        `position ${position} of chain ${chain} does not have the expected hash ${text}`,
+      )
     return this.#faults
   }
 
@@ -140,6 +148,7 @@ export class AuditChecker {
       const before = progress.lastId === 0 ? '' : `, or the row before it in its chain, ${progress.lastId}`
       this.#report('changed', `row ${row.id} does not have its hash: it was changed${before}`)
     }
+    if (this.#expected.get(linkKey(link))?.hash === link.hash) this.#expected.delete(linkKey(link))
     progress.position = position
     progress.hash = link.hash
     progress.lastId = row.id
@@ -184,4 +193,8 @@ export class AuditChecker {
   #report(kind: AuditFault['kind'], sentence: string): void {
     if (this.#faults.length < faultsMax) this.#faults.push({ kind, sentence })
   }
+}
+
+function linkKey({ chain, position }: Omit<AuditLink, 'hash'>): string {
+  return `${chain}:${position}`
 }

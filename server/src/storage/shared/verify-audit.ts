@@ -1,4 +1,4 @@
-import type { AuditHead, AuditStore, ChainedAuditRow } from '../contract/audit.ts'
+import type { AuditHead, AuditLink, AuditStore, ChainedAuditRow } from '../contract/audit.ts'
 import { AuditChecker, type AuditFault } from './audit-chain.ts'
 
 const rowsPerRead = 1_000
@@ -9,13 +9,18 @@ export type AuditCheck = Readonly<{
   heads: readonly AuditHead[]
 }>
 
-/** Checks all rows that exist now against their chains. Reads in pages, so servers can write meanwhile. */
+/**
+ * Checks all rows that exist now against their chains. Reads in pages, so servers can keep writing.
+ * `expected`: links that an earlier check reported. They show that no row at the end was removed together
+ * with its head.
+ */
 export async function verifyAudit(
   store: Pick<AuditStore, 'readAuditChain' | 'readAuditHeads'>,
+  expected: readonly AuditLink[] = [],
 ): Promise<AuditCheck> {
   // The heads come first: every row up to them is committed and visible to all later reads.
   const heads = await store.readAuditHeads()
-  const checker = new AuditChecker(heads)
+  const checker = new AuditChecker(heads, expected)
   for await (const row of readAuditLog(store)) checker.add(row)
   const faults = checker.finish()
   return { checked: checker.checked, faults, heads }
