@@ -10,13 +10,16 @@ export type HealthTarget = Readonly<{ url: string; pid: number; controlUrl: stri
 export type HealthFigures = Readonly<{
   /** The longest time without an answer. */
   unansweredMs: number
-  /** The longest time without an answer, minus the time that the control server did not answer either. */
+  /**
+   * The longest time without an answer, minus the delay of the machine: the time that the server's thread
+   * waited for a CPU, or that the control server did not answer either.
+   */
   causedMs: number
   rssBefore: number
   rssMax: number
 }>
 
-type Check = Readonly<{ startedMs: number; endedMs: number }>
+type Check = Readonly<{ startedMs: number; endedMs: number; cpuWaitMs: number }>
 
 const msMax = 60_000
 const pauseMs = 20
@@ -34,7 +37,9 @@ const [checks, controls] = await Promise.all([
 ])
 parentPort?.postMessage({
   unansweredMs: Math.max(...checks.map(lengthOf)),
-  causedMs: Math.max(...checks.map((check) => lengthOf(check) - controlDelayDuring(check))),
+  causedMs: Math.max(
+    ...checks.map((check) => lengthOf(check) - Math.max(check.cpuWaitMs, controlDelayDuring(check))),
+  ),
   rssBefore,
   rssMax,
 } satisfies HealthFigures)
@@ -43,8 +48,9 @@ async function checkUntilStopped(checkedUrl: string): Promise<readonly Check[]> 
   const done: Check[] = []
   while (!isStopping) {
     const startedMs = performance.now()
+    const waitedMs = readCpuWaitMs()
     await check(checkedUrl)
-    done.push({ startedMs, endedMs: performance.now() })
+    done.push({ startedMs, endedMs: performance.now(), cpuWaitMs: readCpuWaitMs() - waitedMs })
     rssMax = Math.max(rssMax, readRss())
     await new Promise((resolve) => setTimeout(resolve, pauseMs))
   }
@@ -71,6 +77,15 @@ function check(checkedUrl: string): Promise<void> {
     sent.once('timeout', () => sent.destroy())
     sent.end()
   })
+}
+
+/** How long the main thread of the server was ready to run, but had no CPU. Linux only. */
+function readCpuWaitMs(): number {
+  try {
+    return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[1]) / 1e6
+  } catch {
+    return 0
+  }
 }
 
 function readRss(): number {
