@@ -19,6 +19,8 @@ export const largeBodyBytes = 2 ** 20
  * memory of its bytes. The other bodies wait as bytes.
  */
 export const bodiesReadMax = 2
+/** Such a body is read and handled alone: 100,000 imported items need 200 MB. */
+export const aloneBodyBytes = 4 * 2 ** 20
 
 const waitMsMax = 10_000
 const waitingMax = 200

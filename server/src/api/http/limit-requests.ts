@@ -3,6 +3,8 @@ import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import {
   type AnswerKind,
+  aloneBodyBytes,
+  bodiesReadMax,
   type Capacities,
   type Capacity,
   largeBodyBytes,
@@ -44,8 +46,12 @@ export function limitBody(
  * Waits until a large body that has arrived may be read, and takes capacity for its values until the request is
  * answered.
  */
-export async function limitBodyRead(request: IncomingMessage, capacity: Capacity): Promise<void> {
-  const release = await capacity.take()
+export async function limitBodyRead(
+  request: IncomingMessage,
+  length: number,
+  capacity: Capacity,
+): Promise<void> {
+  const release = await capacity.take(length < aloneBodyBytes ? 1 : bodiesReadMax)
   if (release === undefined) throw overloaded('large bodies')
   const answer = answersToBodies.get(request)
   if (answer === undefined || answer.destroyed || answer.closed) release()
