@@ -116,7 +116,7 @@ describeStores('access control', (given) => {
     expect((await storage.readAccessState()).version).toBe(version + 1)
   })
 
-  it('of two changes that were checked against one version, exactly one is written', async () => {
+  it('exactly one of the changes that were checked against one version is written', async () => {
     const { storage } = given
     const { version } = await storage.readAccessState()
     const writes = ['ann', 'bob', 'cid'].map((name) =>
