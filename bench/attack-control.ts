@@ -1,6 +1,6 @@
 /**
- * A server that does nothing but answer. Its delays are those of the machine, so they are not counted as delays
- * of the attacked server. Prints its port.
+ * A server that does nothing but answer. Its delays are those of the machine, so they are not counted as
+ * delays of the attacked server. Prints its port.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

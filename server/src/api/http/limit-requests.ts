@@ -43,8 +43,8 @@ export function limitBody(
 }
 
 /**
- * Waits until a large body that has arrived may be read, and takes capacity for its values until the request is
- * answered.
+ * Waits until a large body that has arrived may be read, and takes capacity for its values until the request
+ * is answered.
  */
 export async function limitBodyRead(
   request: IncomingMessage,

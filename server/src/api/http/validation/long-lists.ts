@@ -22,8 +22,8 @@ type ListSchema = Readonly<{
 }>
 
 /**
- * Finds a list that is too long, or an object with too many unknown fields, without looking at their parts. The
- * validator checks all parts before it compares their number, and describes each wrong one.
+ * Finds a list that is too long, or an object with too many unknown fields, without looking at their parts.
+ * The validator checks all parts before it compares their number, and describes each wrong one.
  */
 export function findLongList(value: unknown, schema: TSchema, pointer = ''): LongList | undefined {
   if (typeof value !== 'object' || value === null) return undefined

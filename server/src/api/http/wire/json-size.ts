@@ -2,8 +2,8 @@ import { hasTooManyValues, jsonValuesMax } from '../../../core/json-values.ts'
 import { KnownError } from '../../../errors.ts'
 
 /**
- * The values of a body that is parsed on the server's thread: a list of `elementsMax` ids, and some more. Each
- * value takes about a microsecond of the server's time, and a field name that is new to it even longer.
+ * The values of a body that is parsed on the server's thread: a list of `elementsMax` ids, and some more.
+ * Each value takes about a microsecond of the server's time, and a field name that is new to it even longer.
  */
 export const plainJsonValuesMax = 25_000
 
