@@ -1,3 +1,5 @@
+import { listAccess, readAccessState } from '../access/list-access.ts'
+import { readHolder } from '../access/read-holder.ts'
 import { getArchivedLetters } from '../archive/read-archive.ts'
 import { listAudit, readAuditChain, readAuditHeads } from '../audit/audit.ts'
 import { listCampaignLetters } from '../campaigns/campaign-letters.ts'
@@ -52,6 +54,9 @@ const handlers = {
   campaign: (database, { id }) => getCampaign(database, id),
   campaigns: (database, { query }) => listCampaigns(database, query),
   'campaign-letters': (database, { query }) => listCampaignLetters(database, query),
+  'access-state': (database) => readAccessState(database),
+  access: (database, { query }) => listAccess(database, query),
+  holder: (database, { credential }) => readHolder(database, credential),
   'next-due': (database) => nextDueAt(database),
   verify: (database, { isRepairableOnly }) =>
     isRepairableOnly ? verifyCounts(database) : [...verifyCounts(database), ...compareArrivals(database)],

@@ -6,6 +6,7 @@
  */
 import type { Instant } from '../../../core/instant.ts'
 import { type ErrorCode, KnownError } from '../../../errors.ts'
+import type { AccessQuery, CredentialRef } from '../../contract/access.ts'
 import type { AuditQuery } from '../../contract/audit.ts'
 import type { CampaignLettersQuery, CampaignsQuery } from '../../contract/campaigns.ts'
 import type { CountsQuery, QueueCountsQuery } from '../../contract/counts.ts'
@@ -49,6 +50,9 @@ export type ReadCall =
   | Readonly<{ read: 'campaign'; id: string }>
   | Readonly<{ read: 'campaigns'; query: CampaignsQuery }>
   | Readonly<{ read: 'campaign-letters'; query: CampaignLettersQuery }>
+  | Readonly<{ read: 'access-state' }>
+  | Readonly<{ read: 'access'; query: AccessQuery }>
+  | Readonly<{ read: 'holder'; credential: CredentialRef }>
   | Readonly<{ read: 'next-due' }>
   /** `isRepairableOnly`: only the counts that `reconcile` can correct. */
   | Readonly<{ read: 'verify'; isRepairableOnly: boolean }>
