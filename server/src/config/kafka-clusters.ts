@@ -1,6 +1,6 @@
 /**
- * The setting `kafka.clusters`: a map of clusters by name. In redrive.yaml it is written as nested maps; a flag
- * or an environment variable has the same structure as JSON. docs/kafka.md describes the fields.
+ * The setting `kafka.clusters`: a map of clusters by name. In redrive.yaml it is written as nested maps; a
+ * flag or an environment variable has the same structure as JSON. docs/kafka.md describes the fields.
  */
 import { type KafkaCluster, type KafkaSasl, type KafkaTls, saslMechanisms } from '../core/kafka/cluster.ts'
 import { deadTopicPatterns } from '../core/kafka/topic-patterns.ts'

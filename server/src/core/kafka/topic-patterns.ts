@@ -1,4 +1,6 @@
-/** Decides which topics are dead-letter topics, where their records came from, and how they are classified. */
+/**
+ * Decides which topics are dead-letter topics, where their records came from, and how they are classified.
+ */
 
 /** The endings of dead-letter topics: of this project's envelope, of Spring Kafka and of Kafka Connect. */
 export const deadTopicEndings = ['.dlq', '-dlq', '-dlt', '.DLT', '.dlt', '.dlq.v1'] as const

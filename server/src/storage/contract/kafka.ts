@@ -1,5 +1,5 @@
 /**
- * What the Kafka driver stores: how far it has read each partition of a dead-letter topic, and the records
+ * The state of the Kafka driver: how far it has read each partition of a dead-letter topic, and the records
  * that it sent to Kafka for redriven letters until their outcome is known.
  *
  * A position belongs to one claim at a time. Each claim of a partition gets a larger epoch, and a write with

@@ -17,6 +17,7 @@
  */
 import type { QueueName } from '../../core/ids.ts'
 import type { Clock } from '../../core/instant.ts'
+import type { AccessCommand, AccessResults, AccessStore } from './access.ts'
 import type { ArchiveCommand, ArchiveResults, ArchiveStore } from './archive.ts'
 import type { AuditCommand, AuditResults, AuditStore } from './audit.ts'
 import type { CampaignCommand, CampaignResults, CampaignStore } from './campaigns.ts'
@@ -35,6 +36,7 @@ export interface Storage
     LetterStore,
     CampaignStore,
     AuditStore,
+    AccessStore,
     KafkaStore {
   readonly kind: 'sqlite' | 'postgres'
   /** The time by which all servers on this store go. */
@@ -79,6 +81,7 @@ export type Command =
   | LockCommand
   | LetterCommand
   | CampaignCommand
+  | AccessCommand
   | KafkaCommand
 
 /** The type of the result of each command, by its `op`. */
@@ -89,6 +92,7 @@ export type Results = QueueResults &
   LockResults &
   LetterResults &
   CampaignResults &
+  AccessResults &
   KafkaResults
 
 export type ResultOf<C extends Command> = Results[C['op']]

@@ -25,7 +25,7 @@ const storage = await openStorage(store, {})
 const engine = createEngine(storage, { clock })
 let writes = 0
 
-const killSelf = (): void => process.kill(process.pid, 'SIGKILL')
+const killSelf = (): void => void process.kill(process.pid, 'SIGKILL')
 const isIngest = (commands: readonly Command[]): boolean =>
   commands.some(({ op }) => op === 'advance-kafka-positions')
 

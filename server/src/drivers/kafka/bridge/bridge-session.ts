@@ -1,9 +1,9 @@
 /**
  * Reads the dead-letter topics of a cluster, from joining the consumer group until an error or the end. The
- * group only divides the partitions among the servers. What was read is decided by the positions in the store:
+ * group only divides the partitions among the servers. The positions in the store decide what was read:
  *
- * - A server claims each partition that the group assigns to it. A claim has an epoch, and replaces the claim of
- *   the server that had the partition before. Writes with an older claim are rejected.
+ * - A server claims each partition that the group assigns to it. A claim has an epoch, and replaces the claim
+ *   of the server that had the partition before. Writes with an older claim are rejected.
  * - Reading starts at the position in the store, whatever offset is committed in Kafka.
  * - After a write, the position is committed to Kafka, so that tools show the lag.
  */

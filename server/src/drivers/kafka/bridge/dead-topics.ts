@@ -18,7 +18,10 @@ export function nameDeadQueue({ queue, name }: Cluster, topic: string): string {
   return queue.replaceAll('{topic}', topic).replaceAll('{cluster}', name)
 }
 
-/** Returns whether the queue was created. An existing queue keeps its settings, which a person may have changed. */
+/**
+ * Returns whether the queue was created. An existing queue keeps its settings, which a person may have
+ * changed.
+ */
 export async function ensureDeadQueue(
   engine: Pick<Engine, 'getQueue' | 'createQueue'>,
   settings: Cluster,

@@ -1,8 +1,8 @@
 /**
- * Stores dead records as letters. The letters, the end of redrives that failed again, and the positions behind
- * the records are one transaction. If the process is killed before it, the records are read again; if it is
- * killed after it, the position says that they are stored. Kafka is told afterwards and only for people who
- * look at the lag: the position in the store decides where reading continues.
+ * Stores dead records as letters. The letters, the end of redrives that failed again, and the positions
+ * behind the records are one transaction. If the process is killed before it, the records are read again; if
+ * it is killed after it, the position says that they are stored. The offset is committed to Kafka afterwards,
+ * for people who look at the lag: the position in the store decides where reading continues.
  *
  * A letter whose source id exists already is either the same death, which was written to the topic twice, or
  * another record with the same place, because its topic was created again. Their bytes tell them apart.
@@ -45,7 +45,9 @@ type Split = Readonly<{ letters: readonly Letter[]; returns: ReturnLetters['retu
 
 const attemptsMax = 3
 
-/** Stores the slices in one transaction. Rejects with KAFKA_PARTITION_LOST if another server has claimed one. */
+/**
+ * Stores the slices in one transaction. Rejects with KAFKA_PARTITION_LOST if another server has claimed one.
+ */
 export async function ingest(parts: IngestParts, slices: readonly Slice[]): Promise<Ingested> {
   const { clock, storage, cluster } = parts
   const now = clock.now()

@@ -6,8 +6,8 @@ const recordsMax = 1_000
 
 /**
  * Divides fetched records into transactions. Records of one partition stay in order; a transaction may have
- * records of many partitions. The last part of a partition ends behind its last offset, which may belong to no
- * record.
+ * records of many partitions. The last part of a partition ends behind its last offset, which may belong to
+ * no record.
  */
 export function* sliceFetched(fetched: readonly FetchedRecords[]): Generator<readonly FetchedRecords[]> {
   let slices: FetchedRecords[] = []

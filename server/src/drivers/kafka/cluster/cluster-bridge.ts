@@ -1,6 +1,6 @@
 /**
- * Keeps a bridge to a cluster running: starts a session, and after an error the next one, with growing pauses.
- * A cluster that does not answer affects nothing but its own state.
+ * Keeps a bridge to a cluster running: starts a session, and after an error the next one, with growing
+ * pauses. A cluster that does not answer affects nothing but its own state.
  */
 import { usPerMs } from '../../../core/instant.ts'
 import { BridgeSession, pause } from '../bridge/bridge-session.ts'
