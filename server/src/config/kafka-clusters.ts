@@ -122,7 +122,7 @@ export function formatKafkaClusters(clusters: readonly KafkaClusterSettings[]): 
       },
     ]
   })
-  return clusters.length === 0 ? '' : JSON.stringify(Object.fromEntries(shown))
+  return JSON.stringify(Object.fromEntries(shown))
 }
 
 /** A value of the setting, with its path for error messages. */
