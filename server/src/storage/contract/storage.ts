@@ -25,6 +25,7 @@ import type { ItemCommand, ItemResults, ItemStore } from './items.ts'
 import type { LetterCommand, LetterResults, LetterStore } from './letters.ts'
 import type { LockCommand, LockResults } from './locks.ts'
 import type { QueueCommand, QueueResults, QueueStore } from './queues.ts'
+import type { WebhookCommand, WebhookResults, WebhookStore } from './webhooks.ts'
 
 export interface Storage
   extends QueueStore,
@@ -33,6 +34,7 @@ export interface Storage
     CountStore,
     LetterStore,
     CampaignStore,
+    WebhookStore,
     AuditStore {
   readonly kind: 'sqlite' | 'postgres'
   /** The time by which all servers on this store go. */
@@ -77,6 +79,7 @@ export type Command =
   | LockCommand
   | LetterCommand
   | CampaignCommand
+  | WebhookCommand
 
 /** The type of the result of each command, by its `op`. */
 export type Results = QueueResults &
@@ -85,7 +88,8 @@ export type Results = QueueResults &
   AuditResults &
   LockResults &
   LetterResults &
-  CampaignResults
+  CampaignResults &
+  WebhookResults
 
 export type ResultOf<C extends Command> = Results[C['op']]
 export type ResultsOf<C extends readonly Command[]> = { -readonly [K in keyof C]: ResultOf<C[K]> }

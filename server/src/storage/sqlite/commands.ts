@@ -26,6 +26,10 @@ import { recordLeaseCalls } from './queues/lease-calls.ts'
 import { createQueue, updateQueue } from './queues/queues.ts'
 import type { EncodedImportResults, WriterCommand } from './threads/capture-encoding.ts'
 import type { Transaction } from './transaction.ts'
+import { deleteConsumer, putConsumer } from './webhooks/consumers.ts'
+import { dispatchMessages } from './webhooks/dispatch.ts'
+import { putChannel, putProducer } from './webhooks/entities.ts'
+import { acceptMessages } from './webhooks/messages.ts'
 
 type Op = Command['op']
 type Handlers = {
@@ -69,6 +73,12 @@ const handlers: Handlers = {
   'freeze-letters': freezeLetters,
   'freeze-ids': freezeIds,
   'skip-letters': skipLetters,
+  'put-producer': putProducer,
+  'put-channel': putChannel,
+  'put-consumer': putConsumer,
+  'delete-consumer': deleteConsumer,
+  'accept-messages': acceptMessages,
+  'dispatch-messages': dispatchMessages,
 }
 
 export function execute(transaction: Transaction, command: WriterCommand): CommandResult {
