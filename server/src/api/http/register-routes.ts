@@ -5,6 +5,7 @@ import { KnownError } from '../../errors.ts'
 import { takeTurn } from '../../turns.ts'
 import { threadBytesMin } from '../body-thread/body-thread.ts'
 import type { ApiContext } from '../context.ts'
+import type { Caller } from './caller.ts'
 import { type Capacities, createCapacities } from './capacity.ts'
 import { takeCollectedBody } from './collect-body.ts'
 import { getCheck, getSerializer } from './compile-once.ts'
@@ -103,14 +104,16 @@ function registerRoute(
     serializerCompiler: ({ schema: answer }) => getSerializer(answer as object),
     onRequest: (request, _reply, done) => {
       request.route = row
+      let caller: Caller | Promise<Caller>
       try {
-        request.caller = authorize(row.permission, request)
-        dialect.prepare?.(request)
+        caller = authorize(row.permission, request)
       } catch (error) {
         done(error as Error)
         return
       }
-      done()
+      // Most credentials are known in memory: a promise per request would slow them.
+      if (caller instanceof Promise) caller.then((found) => admit(found, request, done), done)
+      else admit(caller, request, done)
     },
     preParsing: (request, reply, payload, done) => {
       const limits = { capacity: capacities.bodies, bytesMax }
@@ -129,12 +132,23 @@ function registerRoute(
     ...((row.alsoNeeds !== undefined || row.answerKind !== undefined) && {
       preHandler: async (request: FastifyRequest, reply: FastifyReply) => {
         const more = row.alsoNeeds?.(request)
-        if (more !== undefined) authorize(more, request)
+        if (more !== undefined) await authorize(more, request)
         if (row.answerKind !== undefined) await limitAnswer(row.answerKind, reply, capacities)
       },
     }),
     handler: (request, reply) => handler(request, reply, context),
   })
+}
+
+function admit(caller: Caller, request: FastifyRequest, done: (error?: Error) => void): void {
+  request.caller = caller
+  try {
+    request.route?.dialect.prepare?.(request)
+  } catch (error) {
+    done(error as Error)
+    return
+  }
+  done()
 }
 
 /** Fastify calls no parser for a request without a body. */

@@ -17,6 +17,7 @@
  */
 import type { QueueName } from '../../core/ids.ts'
 import type { Clock } from '../../core/instant.ts'
+import type { AccessCommand, AccessResults, AccessStore } from './access.ts'
 import type { ArchiveCommand, ArchiveResults, ArchiveStore } from './archive.ts'
 import type { AuditCommand, AuditResults, AuditStore } from './audit.ts'
 import type { CampaignCommand, CampaignResults, CampaignStore } from './campaigns.ts'
@@ -35,7 +36,8 @@ export interface Storage
     LetterStore,
     CampaignStore,
     WebhookStore,
-    AuditStore {
+    AuditStore,
+    AccessStore {
   readonly kind: 'sqlite' | 'postgres'
   /** The time by which all servers on this store go. */
   readonly clock: StoreClock
@@ -79,6 +81,7 @@ export type Command =
   | LockCommand
   | LetterCommand
   | CampaignCommand
+  | AccessCommand
   | WebhookCommand
 
 /** The type of the result of each command, by its `op`. */
@@ -89,6 +92,7 @@ export type Results = QueueResults &
   LockResults &
   LetterResults &
   CampaignResults &
+  AccessResults &
   WebhookResults
 
 export type ResultOf<C extends Command> = Results[C['op']]

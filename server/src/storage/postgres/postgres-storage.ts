@@ -3,6 +3,13 @@ import type { Item } from '../../core/item.ts'
 import type { LetterIdRecord } from '../../core/letter-ids.ts'
 import type { Queue } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
+import type {
+  AccessQuery,
+  AccessRecords,
+  AccessState,
+  CredentialHolder,
+  CredentialRef,
+} from '../contract/access.ts'
 import type { ArchivedItem } from '../contract/archive.ts'
 import type { AuditQuery, AuditRow } from '../contract/audit.ts'
 import type {
@@ -44,6 +51,8 @@ import type {
   UndispatchedQuery,
 } from '../contract/webhooks.ts'
 import type { StoreOptions, StoreTarget } from '../open-storage.ts'
+import { listAccess, readAccessState } from './access/list-access.ts'
+import { readHolder } from './access/read-holder.ts'
 import { getArchivedLetters } from './archive/read-archive.ts'
 import { listAudit } from './audit/audit.ts'
 import { listCampaignLetters } from './campaigns/campaign-letters.ts'
@@ -268,6 +277,18 @@ class PostgresStorage implements Storage {
 
   listCampaignLetters(query: CampaignLettersQuery): Promise<readonly CampaignLetter[]> {
     return this.#run(() => listCampaignLetters(this.#store.connections, query))
+  }
+
+  readAccessState(): Promise<AccessState> {
+    return this.#run(() => readAccessState(this.#store.connections))
+  }
+
+  listAccess<const Q extends AccessQuery>(query: Q): Promise<readonly AccessRecords[Q['of']][]> {
+    return this.#run(() => listAccess(this.#store.connections, query))
+  }
+
+  readHolder(credential: CredentialRef): Promise<CredentialHolder | null> {
+    return this.#run(() => readHolder(this.#store.connections, credential))
   }
 
   getProducer(id: string): Promise<Producer | null> {

@@ -1,4 +1,5 @@
 import { type Clock, fromDate } from '../../core/instant.ts'
+import type { AccessQuery, AccessRecords } from '../contract/access.ts'
 import type { Command, ResultsOf, Storage, StoreReads } from '../contract/storage.ts'
 import type { StoreOptions, StoreTarget } from '../open-storage.ts'
 import type { Backend } from './backend.ts'
@@ -64,6 +65,10 @@ function createStorage(backend: Backend, clock: Clock): Storage {
     // The writer reads each letter without a round trip, so there is nothing to read ahead.
     prefetchLetters: async () => {},
     listCampaignLetters: (query) => ask({ read: 'campaign-letters', query }),
+    readAccessState: () => ask({ read: 'access-state' }),
+    listAccess: async <const Q extends AccessQuery>(query: Q) =>
+      (await ask({ read: 'access', query })) as AccessRecords[Q['of']][],
+    readHolder: (credential) => ask({ read: 'holder', credential }),
     getProducer: (id) => ask({ read: 'producer', id }),
     getChannel: (id) => ask({ read: 'channel', id }),
     getConsumer: (channelId, id) => ask({ read: 'consumer', channelId, id }),

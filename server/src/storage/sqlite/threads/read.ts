@@ -1,3 +1,5 @@
+import { listAccess, readAccessState } from '../access/list-access.ts'
+import { readHolder } from '../access/read-holder.ts'
 import { getArchivedLetters } from '../archive/read-archive.ts'
 import { listAudit } from '../audit/audit.ts'
 import { listCampaignLetters } from '../campaigns/campaign-letters.ts'
@@ -59,6 +61,9 @@ const handlers = {
   campaign: (database, { id }) => getCampaign(database, id),
   campaigns: (database, { query }) => listCampaigns(database, query),
   'campaign-letters': (database, { query }) => listCampaignLetters(database, query),
+  'access-state': (database) => readAccessState(database),
+  access: (database, { query }) => listAccess(database, query),
+  holder: (database, { credential }) => readHolder(database, credential),
   producer: (database, { id }) => getEntity(database, 'webhook_producers', id) ?? null,
   channel: (database, { id }) => getEntity(database, 'webhook_channels', id) ?? null,
   consumer: (database, { channelId, id }) => getConsumer(database, channelId, id),

@@ -6,6 +6,7 @@
  */
 import type { Instant } from '../../../core/instant.ts'
 import { type ErrorCode, KnownError } from '../../../errors.ts'
+import type { AccessQuery, CredentialRef } from '../../contract/access.ts'
 import type { AuditQuery } from '../../contract/audit.ts'
 import type { CampaignLettersQuery, CampaignsQuery } from '../../contract/campaigns.ts'
 import type { CountsQuery, QueueCountsQuery } from '../../contract/counts.ts'
@@ -48,6 +49,9 @@ export type ReadCall =
   | Readonly<{ read: 'campaign'; id: string }>
   | Readonly<{ read: 'campaigns'; query: CampaignsQuery }>
   | Readonly<{ read: 'campaign-letters'; query: CampaignLettersQuery }>
+  | Readonly<{ read: 'access-state' }>
+  | Readonly<{ read: 'access'; query: AccessQuery }>
+  | Readonly<{ read: 'holder'; credential: CredentialRef }>
   | Readonly<{ read: 'producer' | 'channel'; id: string }>
   | Readonly<{ read: 'consumer' | 'message'; channelId: string; id: string }>
   | Readonly<{ read: 'consumers-by-queue'; queues: readonly string[] }>
