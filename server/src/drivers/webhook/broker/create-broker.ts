@@ -22,7 +22,7 @@ export type BrokerParts = Readonly<{
 
 /** Weights of the lane of broadcasts are in bytes. */
 const batchBytesMax = 8 * 2 ** 20
-/** What storing a message costs besides its payload. */
+/** The weight of a message besides its payload. */
 const messageWeight = 16 * 1_024
 
 export function createBroker(parts: BrokerParts): WebhookBroker {
