@@ -128,7 +128,7 @@ async function readJobMessages(
   })
 }
 
-/** Undefined: the item has bytes of its own. Those of a redriven job are of its letter. */
+/** Undefined: the item has its own bytes, because it is the redrive of a letter. */
 function findMessageNumber(item: Leased): number | undefined {
   return item.letterId === null ? parseJobId(item.reference)?.messageNumber : undefined
 }
