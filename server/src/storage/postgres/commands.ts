@@ -27,10 +27,12 @@ import { deleteQueue } from './queues/delete-queue.ts'
 import { recordLeaseCalls } from './queues/lease-calls.ts'
 import { createQueue, updateQueue } from './queues/queues.ts'
 import type { Transaction } from './transaction.ts'
+import { acceptMessages } from './webhooks/accept.ts'
 import { deleteConsumer, putConsumer } from './webhooks/consumers.ts'
 import { dispatchMessages } from './webhooks/dispatch.ts'
 import { putChannel, putProducer } from './webhooks/entities.ts'
-import { acceptMessages } from './webhooks/messages.ts'
+import { dispatchScheduled } from './webhooks/scheduled.ts'
+import { takeJob } from './webhooks/take-job.ts'
 
 type Op = Command['op']
 type CommandOf<O extends Op> = Extract<Command, { op: O }>
@@ -90,6 +92,8 @@ const handlers: Handlers = {
   'delete-consumer': oneByOne(deleteConsumer),
   'accept-messages': acceptMessages,
   'dispatch-messages': oneByOne(dispatchMessages),
+  'dispatch-scheduled': oneByOne(dispatchScheduled),
+  'take-job': oneByOne(takeJob),
 }
 
 export function splitIntoRuns(commands: readonly Command[]): CommandRun[] {

@@ -183,6 +183,7 @@ function updateCursors(
       case 'put-producer':
       case 'put-channel':
       case 'accept-messages':
+      case 'dispatch-scheduled':
         break
       case 'advance':
         if ((results[index] as Results['advance']).changes.length > 0) cursors.dropAll()

@@ -27,10 +27,12 @@ import { recordLeaseCalls } from './queues/lease-calls.ts'
 import { createQueue, updateQueue } from './queues/queues.ts'
 import type { EncodedImportResults, WriterCommand } from './threads/capture-encoding.ts'
 import type { Transaction } from './transaction.ts'
+import { acceptMessages } from './webhooks/accept.ts'
 import { deleteConsumer, putConsumer } from './webhooks/consumers.ts'
 import { dispatchMessages } from './webhooks/dispatch.ts'
 import { putChannel, putProducer } from './webhooks/entities.ts'
-import { acceptMessages } from './webhooks/messages.ts'
+import { dispatchScheduled } from './webhooks/scheduled.ts'
+import { takeJob } from './webhooks/take-job.ts'
 
 type Op = Command['op']
 type Handlers = {
@@ -83,6 +85,8 @@ const handlers: Handlers = {
   'delete-consumer': deleteConsumer,
   'accept-messages': acceptMessages,
   'dispatch-messages': dispatchMessages,
+  'dispatch-scheduled': dispatchScheduled,
+  'take-job': takeJob,
 }
 
 export function execute(transaction: Transaction, command: WriterCommand): CommandResult {
