@@ -11,7 +11,7 @@ import type {
   CredentialRef,
 } from '../contract/access.ts'
 import type { ArchivedItem } from '../contract/archive.ts'
-import type { AuditQuery, AuditRow } from '../contract/audit.ts'
+import type { AuditHead, AuditQuery, AuditRow, ChainedAuditRow } from '../contract/audit.ts'
 import type {
   CampaignLetter,
   CampaignLettersQuery,
@@ -42,7 +42,7 @@ import type { StoreOptions, StoreTarget } from '../open-storage.ts'
 import { listAccess, readAccessState } from './access/list-access.ts'
 import { readHolder } from './access/read-holder.ts'
 import { getArchivedLetters } from './archive/read-archive.ts'
-import { listAudit } from './audit/audit.ts'
+import { listAudit, readAuditChain, readAuditHeads } from './audit/audit.ts'
 import { listCampaignLetters } from './campaigns/campaign-letters.ts'
 import { getCampaign, listCampaigns } from './campaigns/campaigns.ts'
 import { Announcements } from './connection/announcements.ts'
@@ -191,6 +191,16 @@ class PostgresStorage implements Storage {
 
   listAudit(query: AuditQuery): Promise<readonly AuditRow[]> {
     return this.#run(() => listAudit(this.#store.connections, query))
+  }
+
+  readAuditChain(
+    query: Readonly<{ afterId: number; countMax: number }>,
+  ): Promise<readonly ChainedAuditRow[]> {
+    return this.#run(() => readAuditChain(this.#store.connections, query))
+  }
+
+  readAuditHeads(): Promise<readonly AuditHead[]> {
+    return this.#run(() => readAuditHeads(this.#store.connections))
   }
 
   getLetters(letterIds: readonly string[], bytes?: 'head' | 'all'): Promise<readonly ListedLetter[]> {

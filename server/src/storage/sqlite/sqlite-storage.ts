@@ -45,6 +45,8 @@ function createStorage(backend: Backend, clock: Clock): Storage {
     listItems: (query) => ask({ read: 'items', query }),
     listArchive: (query) => ask({ read: 'archive', query }),
     listAudit: (query) => ask({ read: 'audit', query }),
+    readAuditChain: (query) => ask({ read: 'audit-chain', ...query }),
+    readAuditHeads: () => ask({ read: 'audit-heads' }),
     getLetters: (letterIds, bytes = 'all') => ask({ read: 'letters-by-id', letterIds, bytes }),
     getArchivedLetters: (letterIds) => ask({ read: 'archived-letters-by-id', letterIds }),
     readPayloadSizes: (letterIds, location) => ask({ read: 'payload-sizes', letterIds, location }),
