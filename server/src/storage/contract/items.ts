@@ -171,8 +171,8 @@ export type AdvanceResult = Readonly<{ changes: readonly ItemChange[]; isMore: b
 /**
  * After the clock was set: corrects the deadlines of the leases from before (core/transitions.ts
  * `correctLease`). Otherwise they would last longer by as much as the clock was set back, or end earlier by
- * as much as it was set forward. Examines a limited number of leases, from the position `after` on. A repeated
- * correction for the same step changes nothing.
+ * as much as it was set forward. Examines a limited number of leases, from the position `after` on. A
+ * repeated correction for the same step changes nothing.
  */
 export type CorrectLeases = Readonly<{
   op: 'correct-leases'
