@@ -130,13 +130,13 @@ function isRestoredAndNotRedriven({ restoredAt, lastRedriveAt }: LetterFacts): b
 }
 
 /**
- * The queue of this store that a redrive goes to: the queue that the letter came from, or the queue from
- * which the Kafka driver sends to the cluster that it came from. Null: a driver has to redrive it, because
- * its origin is a webhook. An origin of kind `kafka` without a cluster is a queue: clients that capture
+ * The queue of this store that a redrive goes to: the queue that the letter came from, the queue of the
+ * consumer of a dead webhook job, or the queue from which the Kafka driver sends to the cluster of the
+ * letter. Null: there is none. An origin of kind `kafka` without a cluster is a queue: clients that capture
  * letters over HTTP may call a queue a topic and name an offset.
  */
 export function findSourceQueue(origin: Origin | null): QueueName | null {
-  if (origin === null || origin.kind === 'webhook') return null
+  if (origin === null) return null
   if (origin.kind === 'kafka' && origin.cluster !== null) return nameReplayQueue(origin.cluster, 'topic')
   return origin.kind !== 'queue' && origin.cluster !== null ? null : origin.name
 }

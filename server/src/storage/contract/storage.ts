@@ -27,6 +27,7 @@ import type { KafkaCommand, KafkaResults, KafkaStore } from './kafka.ts'
 import type { LetterCommand, LetterResults, LetterStore } from './letters.ts'
 import type { LockCommand, LockResults } from './locks.ts'
 import type { QueueCommand, QueueResults, QueueStore } from './queues.ts'
+import type { WebhookCommand, WebhookResults, WebhookStore } from './webhooks.ts'
 
 export interface Storage
   extends QueueStore,
@@ -35,6 +36,7 @@ export interface Storage
     CountStore,
     LetterStore,
     CampaignStore,
+    WebhookStore,
     AuditStore,
     AccessStore,
     KafkaStore {
@@ -82,6 +84,7 @@ export type Command =
   | LetterCommand
   | CampaignCommand
   | AccessCommand
+  | WebhookCommand
   | KafkaCommand
 
 /** The type of the result of each command, by its `op`. */
@@ -93,6 +96,7 @@ export type Results = QueueResults &
   LetterResults &
   CampaignResults &
   AccessResults &
+  WebhookResults &
   KafkaResults
 
 export type ResultOf<C extends Command> = Results[C['op']]
