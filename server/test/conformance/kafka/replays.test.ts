@@ -117,6 +117,11 @@ describeStores('a redrive to Kafka', (given) => {
     expect(await list({ by: 'content', contentHashes: ['hash 2', 'none'] })).toEqual(['1/2'])
     expect(await given.storage.listUnpassedPartitions({ cluster, countMax: 10 })).toHaveLength(1)
     const gone = { letterId: record(0).letterId, number: 1 }
+    await given.run({
+      op: 'end-redrives',
+      ends: [{ ...gone, outcome: 'resolved', failure: null }],
+      now: noon + 7,
+    })
     await given.run({ op: 'forget-kafka-replays', replays: [gone, { ...gone, number: 2 }] })
     expect(await list({ by: 'passed', until: noon + 9 })).toEqual(['0/1'])
   })
