@@ -57,7 +57,7 @@ export function createUnknownProof(
   now: Instant,
 ): Failure {
   return {
-    reason: 'outcome_unknown',
+    errorCode: 'outcome_unknown',
     errorClass: '',
     message: `the record was sent to ${topic}, partition ${place.partition}, offset ${place.offset}, and ${reason}`,
     stack: '',

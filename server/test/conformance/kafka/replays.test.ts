@@ -10,7 +10,7 @@ describeStores('a redrive to Kafka', (given) => {
   /** Letters whose redriven items are leased from a replay queue, as a sender has them. */
   const leasedRedrives = async (count: number) => {
     const deadQueue = await given.queue()
-    const out = await given.queue({ leaseUs: minute })
+    const out = await given.queue({ leaseTimeoutUs: minute })
     const cluster = `cluster-${++clusters}`
     const imported = await given.run({
       op: 'import',
@@ -69,7 +69,7 @@ describeStores('a redrive to Kafka', (given) => {
       { letterId: record(0).letterId, isRecorded: true },
       { letterId: record(1).letterId, isRecorded: true },
     ])
-    const [counts] = await given.storage.counts({ queue: out })
+    const [counts] = await given.storage.readCounts({ queue: out })
     expect(counts).toMatchObject({ completed: 2, leased: 0, waiting: 0 })
     expect(await letterOf(0)).toMatchObject({ state: 'leased' })
     const replays = await given.storage.listKafkaReplays({
@@ -88,7 +88,7 @@ describeStores('a redrive to Kafka', (given) => {
     const { out, record, send } = await leasedRedrives(1)
     await given.run({ op: 'advance', now: noon + 2 * minute, countMax: 10 })
     expect(await send([record(0)])).toEqual([{ letterId: record(0).letterId, isRecorded: false }])
-    const [counts] = await given.storage.counts({ queue: out })
+    const [counts] = await given.storage.readCounts({ queue: out })
     expect(counts).toMatchObject({ completed: 0, waiting: 1 })
   })
 
@@ -151,9 +151,13 @@ describeStores('a redrive to Kafka', (given) => {
       now: noon + 3,
     } as const
     expect(await given.run(back)).toEqual([{ letterId, outcome: 'returned' }])
-    expect(await letterOf(0)).toMatchObject({ state: 'waiting', redrives: 1, failure: { message: 'again' } })
+    expect(await letterOf(0)).toMatchObject({
+      state: 'waiting',
+      retryCount: 1,
+      failure: { message: 'again' },
+    })
     expect(await given.run(back)).toEqual([{ letterId, outcome: 'repeated' }])
-    expect(await letterOf(0)).toMatchObject({ redrives: 1 })
+    expect(await letterOf(0)).toMatchObject({ retryCount: 1 })
     const replays = await given.storage.listKafkaReplays({
       cluster,
       by: 'letter',
@@ -172,7 +176,7 @@ describeStores('a redrive to Kafka', (given) => {
       now: noon + 1,
     })
     expect(await send([record(0)])).toEqual([{ letterId, isRecorded: false }])
-    expect(await letterOf(0)).toMatchObject({ state: 'waiting', redrives: 1 })
+    expect(await letterOf(0)).toMatchObject({ state: 'waiting', retryCount: 1 })
     expect(
       await given.storage.listKafkaReplays({ cluster, by: 'sent', until: noon + 9, countMax: 1 }),
     ).toEqual([])
@@ -187,12 +191,12 @@ describeStores('a redrive to Kafka', (given) => {
       { letterId: ids[1] ?? '', outcome: 'unknown', failure: null } as const,
     ]
     await given.run({ op: 'end-redrives', ends, now: noon + 2 })
-    expect([(await letterOf(0))?.state, (await letterOf(1))?.redrives]).toEqual(['done', 1])
+    expect([(await letterOf(0))?.state, (await letterOf(1))?.retryCount]).toEqual(['done', 1])
     const returns = ids.map((letterId) => ({ letterId, number: 1, failure: failed }))
     await given.run({ op: 'return-letters', returns, now: noon + 3 })
     for (const at of [0, 1]) {
       const letter = await letterOf(at)
-      expect(letter).toMatchObject({ state: 'waiting', redrives: 1, failure: { message: 'again' } })
+      expect(letter).toMatchObject({ state: 'waiting', retryCount: 1, failure: { message: 'again' } })
       expect(letter?.letter?.redrives).toMatchObject([{ number: 1, outcome: 'failed' }])
     }
   })

@@ -24,7 +24,7 @@ export type ReplayRefusal = Readonly<{ code: string; message: string }>
 
 /** A redriven item, and where its letter came from. */
 export type ReplayRequest = Readonly<{
-  item: Pick<Item, 'kind' | 'key' | 'payload' | 'headers' | 'letterId' | 'redrives'>
+  item: Pick<Item, 'kind' | 'key' | 'payload' | 'headers' | 'letterId' | 'retryCount'>
   origin: Origin
   mode: ReplayMode
   /** The consumer groups that read the original topic, without the group of the bridge. */
@@ -100,13 +100,13 @@ function keepHeaders(headers: readonly Header[], { keepsErrorHeaders }: Cluster)
 }
 
 function createRedriveHeaders(
-  { letterId, redrives }: ReplayRequest['item'],
+  { letterId, retryCount }: ReplayRequest['item'],
   group: string | null,
 ): readonly Header[] {
   const header = (name: string, text: string): Header => [name, Buffer.from(text)]
   return [
     header(redriveHeaders.letterId, letterId ?? ''),
-    header(redriveHeaders.attempt, String(redrives)),
+    header(redriveHeaders.attempt, String(retryCount)),
     ...(group === null ? [] : [header(redriveHeaders.targetGroup, group)]),
   ]
 }

@@ -29,7 +29,7 @@ import { TopicTargets } from './topic-targets.ts'
 const itemsMax = 1_000
 const leaseWaitMs = 20_000
 /** Longer than sending takes with all retries: an item that is leased again is sent again. */
-const leaseUs = 120_000_000
+const leaseTimeoutUs = 120_000_000
 const neverUs = 100 * 365 * 24 * 3_600_000_000
 const backoffMsMin = 100
 const readersAgeMsMax = 5_000
@@ -116,7 +116,7 @@ class QueueSender {
     const engine = parts.engine()
     if ((await engine.getQueue(queue)) !== null) return
     const reason = `redrives to Kafka cluster ${cluster.name} wait in this queue`
-    const definition = { name: queue, leaseUs, expireUs: neverUs }
+    const definition = { name: queue, leaseTimeoutUs, expireTimeoutUs: neverUs }
     await engine
       .createQueue(definition, { actor: kafkaActor, reason, requestId: '' })
       .catch((error: unknown) => {
@@ -160,7 +160,7 @@ class QueueSender {
       const { letterId } = item
       const letter = letterId === null ? undefined : letters.get(letterId)
       const isCurrent =
-        letter !== undefined && isRedriving(letter) && letter.letter?.redrives[0]?.number === item.redrives
+        letter !== undefined && isRedriving(letter) && letter.letter?.redrives[0]?.number === item.retryCount
       if (letterId === null || !isCurrent || letter.origin === null) {
         ended.push(item.id)
         continue
@@ -191,7 +191,7 @@ class QueueSender {
       replays: sent.map(({ item, record, ...place }) => ({
         itemId: item.id,
         letterId: item.letterId,
-        number: item.redrives,
+        number: item.retryCount,
         cluster: cluster.name,
         topic: record.topic,
         partition: place.partition,
