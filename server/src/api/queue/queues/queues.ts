@@ -39,7 +39,7 @@ const create_ = queueRoute({
     const { queueName: name, requestedPartitions: partitions, maxAttempts, reference } = info
     const timeouts = checkSyntax(info)
     const namespace = readNamespace(info.namespace)
-    checkNamespaceExists(namespace)
+    await checkNamespaceExists(call.context.access(), namespace)
     if ((await engine.getQueue(name)) !== null) throw existsFault(name)
     await checkDeadQueue(engine, info)
     checkReference(info)
