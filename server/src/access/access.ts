@@ -1,5 +1,5 @@
 /**
- * What this layer offers to `api/`: who is calling, what they may do, and the administration of namespaces,
+ * The interface of this layer for `api/`: who is calling, what they may do, and the administration of namespaces,
  * users, keys and roles. Rules are in `core/access/`.
  */
 import type { Identity } from '../core/access/identity.ts'
@@ -8,7 +8,7 @@ import type { Namespaces, Users } from './namespaces-and-users.ts'
 import type { RoleBindings, Roles } from './roles.ts'
 import type { Sessions } from './sessions.ts'
 
-/** What a request presents. `bearer`: an API key, or a token of an identity provider. */
+/** The credential of a request. `bearer`: an API key, or a token of an identity provider. */
 export type Credential = Readonly<
   { kind: 'bearer'; text: string } | { kind: 'session'; token: string } | { kind: 'none' }
 >

@@ -29,8 +29,8 @@ export function hasKeyForm(text: string): boolean {
 }
 
 /**
- * SHA-256 without salt and repetition is enough for 256 random bits: no dictionary contains them. A credential
- * is found by its hash, so the time of the search says nothing about the credential itself.
+ * SHA-256 without salt and repetition is enough for 256 random bits: no dictionary contains them. The hash
+ * finds the credential, so the time of the search says nothing about the credential itself.
  */
 export function hashSecret(text: string): string {
   return hash('sha256', text, 'hex')

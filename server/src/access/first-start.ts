@@ -1,8 +1,8 @@
 /**
- * What every store has before the first request: the namespace `_system`, the user `anonymous` and the
- * standard roles. The first start also binds `anonymous` to `Admin`, as the Queue API demands. The first start
- * that requires credentials removes this binding, so that a server that was tried out on one machine is not
- * open to the network, and creates an administrator with a key.
+ * Creates what a store needs before the first request: the namespace `_system`, the user `anonymous` and the
+ * standard roles. The first start also binds `anonymous` to `Admin`, as the Queue API demands. The first
+ * start that requires credentials removes this binding, so that a server that was tried out on one machine
+ * is not open to the network, and creates an administrator with a key.
  */
 import { anonymousUserId } from '../core/access/identity.ts'
 import type { Role } from '../core/access/records.ts'

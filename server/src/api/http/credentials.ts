@@ -8,8 +8,8 @@ const none: Credential = { kind: 'none' }
 const credentialBytesMax = 12_000
 
 /**
- * Reads the credential of a request: `Authorization: Bearer <key>`, `Authorization: ApiKey <key>`, `X-API-Key`
- * or the cookie of a session, in this order. Throws CREDENTIAL_REFUSED for another form of `Authorization`.
+ * Reads the credential of a request: `Authorization: Bearer <key>`, `Authorization: ApiKey <key>` or
+ * `X-API-Key`, in this order. Throws CREDENTIAL_REFUSED for another form of `Authorization`.
  */
 export function readCredential({ headers }: Pick<FastifyRequest, 'headers'>): Credential {
   const { authorization } = headers

@@ -16,7 +16,8 @@ import { storageItemsRoutes } from './storage/storage-items.ts'
  *
  * `protocol/` reads and writes messages and errors, `checks/` has the checks that several calls share. The
  * calls are in `items/` (produce, lease, complete, retry), `queues/` (create, update, stats, clear …),
- * `storage/` (list, import and delete stored items) and `access/` (namespaces, users, keys, roles, bindings). Status codes and messages are fixed by the contract.
+ * `storage/` (list, import and delete stored items) and `access/` (namespaces, users, keys, roles, bindings).
+ * Status codes and messages are fixed by the contract.
  */
 export const queueApiRoutes = [
   produceRoute,

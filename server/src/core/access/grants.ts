@@ -22,7 +22,7 @@ export function mayAct({ grants, scope }: Grants, permission: Permission, namesp
   )
 }
 
-/** Whether the caller has the permission at all. A request is refused early if not, before its body is read. */
+/** Whether the caller has the permission at all. If not, a request is refused before its body is read. */
 export function mayActSomewhere(holder: Grants, permission: Permission): boolean {
   if (isSystemPermission(permission)) return mayAct(holder, permission, systemNamespace)
   if (permission === 'public') return true
