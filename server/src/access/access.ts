@@ -1,6 +1,6 @@
 /**
- * The interface of this layer for `api/`: who is calling, what they may do, and the administration of namespaces,
- * users, keys and roles. Rules are in `core/access/`.
+ * The interface of this layer for `api/`: who is calling, what they may do, and the administration of
+ * namespaces, users, keys and roles. Rules are in `core/access/`.
  */
 import type { Identity } from '../core/access/identity.ts'
 import type { ApiKeys } from './api-keys.ts'

@@ -6,7 +6,7 @@
 
 import { errorClassMax, failureReasonMax } from './failure-bounds.ts'
 import type { LetterId, QueueName } from './ids.ts'
-import { type Instant, later } from './instant.ts'
+import { type Instant, instantMax, later } from './instant.ts'
 import { type Failure, type ItemHead, isLetter, type LeasedHead, type WaitingHead } from './item.ts'
 import { isRedriving, withFailure } from './letter.ts'
 import type { QueuePolicy } from './queue.ts'
@@ -57,11 +57,14 @@ export type RetryRequest = Readonly<{
   error: Readonly<{ reason?: string; errorClass?: string; message?: string; stack?: string }> | null
 }>
 
-type Rules = Pick<QueuePolicy, 'attemptsMax' | 'deadQueue' | 'onDead' | 'keepDoneUs' | 'retry'>
+type Rules = Pick<QueuePolicy, 'attemptsMax' | 'deadQueue' | 'onDead' | 'keepDoneUs' | 'retry' | 'delivery'>
 
 export function complete(item: LeasedHead, rules: Rules): Transition {
   // A completed letter stays as done (RESOLVED) until its retention ends: it proves that it was processed.
-  if (isLetter(item) || rules.keepDoneUs > 0) return { to: 'done', cause: 'complete' }
+  if (isLetter(item)) return { to: 'done', cause: 'complete' }
+  // The letter of a redriven job is kept as done, and each job is counted once.
+  const isKept = rules.keepDoneUs > 0 && (rules.delivery === undefined || item.letterId === null)
+  if (isKept) return { to: 'done', cause: 'complete' }
   return { to: 'remove', as: 'completed', failure: null, cause: 'complete' }
 }
 
@@ -110,8 +113,13 @@ export function onDue(item: ItemHead, rules: Rules, now: Instant, chance = 0.5):
       const failed = (reason: string) => createFailure(item, { message: leaseEnded }, reason, now)
       if (isRedriving(item))
         return { to: 'end-redrive', failure: createUnknownOutcome(item, now), cause: 'lease-end' }
-      if (item.attempts >= getAttemptsMax(item, rules))
-        return kill(item, failed('attempts'), rules, 'attempts')
+      if (isKilledByLeaseEnd(item, rules))
+        return kill(
+          item,
+          failed(rules.delivery === 'pull' ? retriesExhausted : 'attempts'),
+          rules,
+          'attempts',
+        )
       if (isExpired(item, now)) return kill(item, failed('expired'), rules, 'expire')
       const availableAt = retryAt(item, rules, now, chance)
       return { to: 'waiting', availableAt, failure: failed('lease_ended'), cause: 'lease-end' }
@@ -133,17 +141,36 @@ export function onDue(item: ItemHead, rules: Rules, now: Instant, chance = 0.5):
 /** Clocks of servers may differ by this much, although they go by the clock of one database. */
 const clockToleranceUs = 1_000_000
 
-/** A lease that was given or extended after this time comes from a clock that was ahead of `now`. */
-export function aheadOf(now: Instant): Instant {
-  return later(now, clockToleranceUs)
+/**
+ * A step of the clock. `back`: leases may be from a clock that was ahead of now. `forward`: the clock was set
+ * forward by `byUs`, and showed `before` when it should have shown the present time.
+ */
+export type ClockStep =
+  | Readonly<{ direction: 'back' }>
+  | Readonly<{ direction: 'forward'; byUs: number; before: Instant }>
+
+/** The leases that a step of the clock makes wrong, by the time when they were given or extended. */
+export function leasesOfStep(step: ClockStep, now: Instant): Readonly<{ after: Instant; until: Instant }> {
+  if (step.direction === 'forward') return { after: 0, until: step.before }
+  return { after: later(now, clockToleranceUs), until: Number.MAX_SAFE_INTEGER }
+}
+
+/** The earliest deadline that a step of the clock can make wrong. */
+export function firstDeadline({ direction }: ClockStep, now: Instant): Instant {
+  return direction === 'forward' ? 0 : now
 }
 
 /**
- * The deadline of a lease after the clock was set back: its whole lease time from now, because nobody knows
- * how much of it has passed. Undefined: the lease was given before `now`, so its deadline is right.
+ * The deadline of a lease after a step of the clock. Undefined: it is right.
+ *
+ * After a step forward, the lease keeps the time that it had left. After a step back it gets its whole lease
+ * time from now, because nobody knows how much of it has passed.
  */
-export function shortenLease(item: LeasedHead, now: Instant): Instant | undefined {
-  if (isRedriving(item) || item.updatedAt <= aheadOf(now)) return undefined
+export function correctLease(item: LeasedHead, step: ClockStep, now: Instant): Instant | undefined {
+  const { after, until } = leasesOfStep(step, now)
+  if (item.updatedAt <= after || item.updatedAt > until) return undefined
+  if (step.direction === 'forward') return later(item.lease.deadline, step.byUs)
+  if (isRedriving(item)) return undefined
   return later(now, Math.max(item.lease.deadline - item.updatedAt, 0))
 }
 
@@ -166,13 +193,17 @@ export function dueAt(item: ItemHead, rules: Pick<Rules, 'keepDoneUs'>): Instant
       return item.lease.deadline
     case 'waiting':
       if (item.availableAt !== null) return item.availableAt
-      return isLetter(item) ? null : item.expireDeadline
+      return isLetter(item) ? null : nullIfNever(item.expireDeadline)
     case 'done':
-      return isLetter(item) ? null : later(item.endedAt, rules.keepDoneUs)
+      return isLetter(item) ? null : nullIfNever(later(item.endedAt, rules.keepDoneUs))
     case 'dead':
     case 'discarded':
       return null
   }
+}
+
+function nullIfNever(instant: Instant): Instant | null {
+  return instant === instantMax ? null : instant
 }
 
 /** The failure of an item after one more failed attempt. It keeps the time of the first failure. */
@@ -226,8 +257,16 @@ export function killWithoutLetter(
   return { to: 'remove', as: 'dropped', failure, cause }
 }
 
+/** The reason of a job that died while nobody had leased it: all its retries were used. */
+export const retriesExhausted = 'retries_exhausted'
+
+function isKilledByLeaseEnd(item: ItemHead, rules: Rules): boolean {
+  return rules.delivery !== 'push' && item.attempts >= getAttemptsMax(item, rules)
+}
+
 /** The limit of the item, otherwise the limit of its queue; infinite if neither has one. */
 function getAttemptsMax(item: ItemHead, rules: Rules): number {
+  if (rules.delivery !== undefined) return rules.attemptsMax
   return item.attemptsMax || rules.attemptsMax || Number.POSITIVE_INFINITY
 }
 

@@ -117,6 +117,12 @@ export interface Engine {
   onEvent(listener: (event: EngineEvent) => void): () => void
 
   /**
+   * Calls the listener for each queue in which items became available, on this server or on another one. A
+   * call can be lost, or come without an item. Returns a function that ends the subscription.
+   */
+  onAvailable(listener: (queue: QueueName) => void): () => void
+
+  /**
    * For tests. While a queue is held, requests are accepted and counted but not processed; released, they are
    * processed in order of arrival.
    */
@@ -134,7 +140,7 @@ export interface Engine {
 }
 
 /** The actor and the reason, for the audit row in the transaction of the change, or of its first step. */
-export type Trace = Pick<AuditEntry, 'actor' | 'reason' | 'requestId'>
+export type Trace = Pick<AuditEntry, 'actor' | 'reason' | 'requestId' | 'address' | 'keyPrefix'>
 
 export type CallOptions = Readonly<{ timeoutMs?: number; signal?: AbortSignal }>
 export type ProduceOptions = CallOptions &

@@ -26,6 +26,7 @@ import type { ItemCommand, ItemResults, ItemStore } from './items.ts'
 import type { LetterCommand, LetterResults, LetterStore } from './letters.ts'
 import type { LockCommand, LockResults } from './locks.ts'
 import type { QueueCommand, QueueResults, QueueStore } from './queues.ts'
+import type { WebhookCommand, WebhookResults, WebhookStore } from './webhooks.ts'
 
 export interface Storage
   extends QueueStore,
@@ -34,6 +35,7 @@ export interface Storage
     CountStore,
     LetterStore,
     CampaignStore,
+    WebhookStore,
     AuditStore,
     AccessStore {
   readonly kind: 'sqlite' | 'postgres'
@@ -80,6 +82,7 @@ export type Command =
   | LetterCommand
   | CampaignCommand
   | AccessCommand
+  | WebhookCommand
 
 /** The type of the result of each command, by its `op`. */
 export type Results = QueueResults &
@@ -89,7 +92,8 @@ export type Results = QueueResults &
   LockResults &
   LetterResults &
   CampaignResults &
-  AccessResults
+  AccessResults &
+  WebhookResults
 
 export type ResultOf<C extends Command> = Results[C['op']]
 export type ResultsOf<C extends readonly Command[]> = { -readonly [K in keyof C]: ResultOf<C[K]> }

@@ -14,7 +14,7 @@ import { importItems } from './items/import.ts'
 import { lease } from './items/lease.ts'
 import { produce } from './items/produce.ts'
 import { clear, deleteItems } from './items/remove.ts'
-import { complete, extend, retry, shortenLeases, unlease } from './items/settle.ts'
+import { complete, correctLeases, extend, retry, unlease } from './items/settle.ts'
 import { cancelRedrives } from './letters/cancel-redrives.ts'
 import { discardLetters } from './letters/discard.ts'
 import { editLetter } from './letters/edits.ts'
@@ -27,6 +27,12 @@ import { deleteQueue } from './queues/delete-queue.ts'
 import { recordLeaseCalls } from './queues/lease-calls.ts'
 import { createQueue, updateQueue } from './queues/queues.ts'
 import type { Transaction } from './transaction.ts'
+import { acceptMessages } from './webhooks/accept.ts'
+import { deleteConsumer, putConsumer } from './webhooks/consumers.ts'
+import { dispatchMessages } from './webhooks/dispatch.ts'
+import { putChannel, putProducer } from './webhooks/entities.ts'
+import { dispatchScheduled } from './webhooks/scheduled.ts'
+import { takeJob } from './webhooks/take-job.ts'
 
 type Op = Command['op']
 type CommandOf<O extends Op> = Extract<Command, { op: O }>
@@ -72,7 +78,7 @@ const handlers: Handlers = {
   'replan-redrives': oneByOne(replanRedrives),
   'postpone-redrives': oneByOne(postponeRedrives),
   'purge-archive': oneByOne(purgeArchive),
-  'shorten-leases': oneByOne(shortenLeases),
+  'correct-leases': oneByOne(correctLeases),
   'put-campaign': oneByOne(putCampaign),
   'freeze-letters': oneByOne(freezeLetters),
   'freeze-ids': oneByOne(freezeIds),
@@ -80,6 +86,14 @@ const handlers: Handlers = {
   'change-access': oneByOne(changeAccess),
   'record-key-uses': oneByOne(recordKeyUses),
   'create-session': oneByOne(createSession),
+  'put-producer': oneByOne(putProducer),
+  'put-channel': oneByOne(putChannel),
+  'put-consumer': oneByOne(putConsumer),
+  'delete-consumer': oneByOne(deleteConsumer),
+  'accept-messages': acceptMessages,
+  'dispatch-messages': oneByOne(dispatchMessages),
+  'dispatch-scheduled': oneByOne(dispatchScheduled),
+  'take-job': oneByOne(takeJob),
 }
 
 export function splitIntoRuns(commands: readonly Command[]): CommandRun[] {
