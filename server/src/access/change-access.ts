@@ -9,7 +9,7 @@ import { retryOnConflict } from './retry-on-conflict.ts'
 
 /** Changes with their audit row. */
 export type PlannedChange = Readonly<
-  { changes: readonly AccessChange[] } & Pick<AuditEntry, 'action' | 'target' | 'details'>
+  { changes: readonly AccessChange[] } & Pick<AuditEntry, 'action' | 'target' | 'details' | 'namespace'>
 >
 
 /**

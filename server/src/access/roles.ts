@@ -39,7 +39,7 @@ export function createRoles({ storage, change, clock }: ServiceParts): Roles {
           throw new KnownError('ROLE_EXISTS', `role already exists; '${namespace}:${name}' already exists`)
         }
         const role = { id, ...spec, createdAt: clock.now() }
-        return { changes: [{ change: 'put-role', role }], ...audit('role.create', id, spec) }
+        return { changes: [{ change: 'put-role', role }], ...audit('role.create', id, spec), namespace }
       }, trace)
       return id
     },
@@ -52,6 +52,7 @@ export function createRoles({ storage, change, clock }: ServiceParts): Roles {
         return {
           changes: [{ change: 'put-role', role: { ...role, permissions } }],
           ...audit('role.update', role.id, { ...spec, previously: role.permissions }),
+          namespace,
         }
       }, trace),
     delete: ({ namespace, name }, trace) =>
@@ -65,7 +66,11 @@ export function createRoles({ storage, change, clock }: ServiceParts): Roles {
             `role has active bindings; '${name}' has active bindings, delete bindings first`,
           )
         }
-        return { changes: [{ change: 'delete-role', id }], ...audit('role.delete', id, { namespace, name }) }
+        return {
+          changes: [{ change: 'delete-role', id }],
+          ...audit('role.delete', id, { namespace, name }),
+          namespace,
+        }
       }, trace),
     list: (page) => storage.listAccess({ of: 'roles', ...page }),
   }
@@ -94,6 +99,7 @@ export function createRoleBindings({ storage, change, clock }: ServiceParts): Ro
         return {
           changes: [{ change: 'create-role-binding', binding }],
           ...audit('rolebinding.create', id, { namespace, role: roleName, user_id: userId }),
+          namespace,
         }
       }, trace)
       return id
@@ -111,6 +117,7 @@ export function createRoleBindings({ storage, change, clock }: ServiceParts): Ro
         return {
           changes: [{ change: 'delete-role-binding', id: binding.id }],
           ...audit('rolebinding.delete', binding.id, { namespace, role: roleName, user_id: userId }),
+          namespace,
         }
       }, trace),
     list: (page) => storage.listAccess({ of: 'role-bindings', ...page }),

@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf'
 import type { ApiKey } from '../../../core/access/records.ts'
+import { createTrace } from '../../http/trace.ts'
 import { checkNoNul } from '../checks/names.ts'
 import {
   APIKeyCreateRequestSchema,
@@ -12,7 +13,7 @@ import {
 } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { bodyBytesMax } from '../limits.ts'
 import { createCodec } from '../protocol/codec.ts'
-import { createTrace, queueRoute } from '../protocol/queue-route.ts'
+import { queueRoute } from '../protocol/queue-route.ts'
 import { toInstant, toTimestamp } from '../protocol/times.ts'
 import { checkGiven, checkKeyTag, checkText, readPage } from './checks.ts'
 
@@ -37,7 +38,7 @@ const create_ = queueRoute({
       expiresAt: toInstant(expiresAt),
       tag: keyTag,
     }
-    const created = await call.context.access().apiKeys.create(key, createTrace(call))
+    const created = await call.context.access().apiKeys.create(key, createTrace(call.request))
     return create(APIKeyCreateResponseSchema, created)
   },
 })
@@ -67,7 +68,7 @@ const delete_ = queueRoute({
   request: createCodec(APIKeysDeleteRequestSchema),
   handle: async ({ id }, call) => {
     checkNoNul('id', id)
-    await call.context.access().apiKeys.delete(id, createTrace(call))
+    await call.context.access().apiKeys.delete(id, createTrace(call.request))
     return undefined
   },
 })

@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf'
 import type { Namespace } from '../../../core/access/records.ts'
+import { createTrace } from '../../http/trace.ts'
 import { checkNoNul } from '../checks/names.ts'
 import {
   type NamespaceInfo,
@@ -10,7 +11,7 @@ import {
 } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { bodyBytesMax } from '../limits.ts'
 import { createCodec } from '../protocol/codec.ts'
-import { createTrace, queueRoute } from '../protocol/queue-route.ts'
+import { queueRoute } from '../protocol/queue-route.ts'
 import { toTimestamp } from '../protocol/times.ts'
 import { checkKeyTag, checkNamespaceGiven, checkNotReserved, readPage } from './checks.ts'
 
@@ -24,7 +25,7 @@ const create_ = queueRoute({
   handle: async (info, call) => {
     const namespace = readNamespace(info)
     checkNotReserved(namespace.name)
-    await call.context.access().namespaces.create(namespace, createTrace(call))
+    await call.context.access().namespaces.create(namespace, createTrace(call.request))
     return undefined
   },
 })
@@ -37,7 +38,7 @@ const update = queueRoute({
   bodyBytesMax: bodyBytesMax.ids,
   request: createCodec(NamespaceInfoSchema),
   handle: async (info, call) => {
-    await call.context.access().namespaces.update(readNamespace(info), createTrace(call))
+    await call.context.access().namespaces.update(readNamespace(info), createTrace(call.request))
     return undefined
   },
 })
@@ -65,7 +66,7 @@ const delete_ = queueRoute({
   handle: async ({ name }, call) => {
     checkNamespaceGiven(name)
     checkNotReserved(name)
-    await call.context.access().namespaces.delete(name, createTrace(call))
+    await call.context.access().namespaces.delete(name, createTrace(call.request))
     return undefined
   },
 })

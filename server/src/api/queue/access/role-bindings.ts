@@ -1,4 +1,5 @@
 import { create } from '@bufbuild/protobuf'
+import { createTrace } from '../../http/trace.ts'
 import { checkNoNul } from '../checks/names.ts'
 import {
   RoleBindingCreateRequestSchema,
@@ -10,7 +11,7 @@ import {
 } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { bodyBytesMax } from '../limits.ts'
 import { createCodec } from '../protocol/codec.ts'
-import { createTrace, queueRoute } from '../protocol/queue-route.ts'
+import { queueRoute } from '../protocol/queue-route.ts'
 import { toTimestamp } from '../protocol/times.ts'
 import {
   checkPermission,
@@ -41,7 +42,7 @@ const create_ = queueRoute({
     checkUserId(userId)
     checkPermission(call, 'rolebinding.create', namespace)
     const binding = { namespace, roleName, userId }
-    const id = await call.context.access().roleBindings.create(binding, createTrace(call))
+    const id = await call.context.access().roleBindings.create(binding, createTrace(call.request))
     return create(RoleBindingCreateResponseSchema, { id })
   },
 })
@@ -82,7 +83,7 @@ const delete_ = queueRoute({
     checkUserId(userId)
     checkPermission(call, 'rolebinding.delete', namespace)
     const binding = { namespace, roleName, userId }
-    await call.context.access().roleBindings.delete(binding, createTrace(call))
+    await call.context.access().roleBindings.delete(binding, createTrace(call.request))
     return undefined
   },
 })

@@ -1,4 +1,5 @@
 import { create } from '@bufbuild/protobuf'
+import { createTrace } from '../../http/trace.ts'
 import {
   RoleCreateRequestSchema,
   RoleCreateResponseSchema,
@@ -10,7 +11,7 @@ import {
 } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { bodyBytesMax } from '../limits.ts'
 import { createCodec } from '../protocol/codec.ts'
-import { createTrace, queueRoute } from '../protocol/queue-route.ts'
+import { queueRoute } from '../protocol/queue-route.ts'
 import { toTimestamp } from '../protocol/times.ts'
 import {
   checkPermission,
@@ -32,7 +33,7 @@ const create_ = queueRoute({
   handle: async (message, call) => {
     const role = readRole(message)
     checkPermission(call, 'role.create', role.namespace)
-    const id = await call.context.access().roles.create(role, createTrace(call))
+    const id = await call.context.access().roles.create(role, createTrace(call.request))
     return create(RoleCreateResponseSchema, { id })
   },
 })
@@ -47,7 +48,7 @@ const update = queueRoute({
   handle: async (message, call) => {
     const role = readRole(message)
     checkPermission(call, 'role.update', role.namespace)
-    await call.context.access().roles.update(role, createTrace(call))
+    await call.context.access().roles.update(role, createTrace(call.request))
     return undefined
   },
 })
@@ -88,7 +89,7 @@ const delete_ = queueRoute({
     checkRoleNamespace(namespace)
     checkRoleName('name', name)
     checkPermission(call, 'role.delete', namespace)
-    await call.context.access().roles.delete({ namespace, name }, createTrace(call))
+    await call.context.access().roles.delete({ namespace, name }, createTrace(call.request))
     return undefined
   },
 })

@@ -1,4 +1,5 @@
 import { create } from '@bufbuild/protobuf'
+import { createTrace } from '../../http/trace.ts'
 import { checkNoNul } from '../checks/names.ts'
 import {
   UserCreateRequestSchema,
@@ -10,7 +11,7 @@ import {
 } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { bodyBytesMax } from '../limits.ts'
 import { createCodec } from '../protocol/codec.ts'
-import { createTrace, queueRoute } from '../protocol/queue-route.ts'
+import { queueRoute } from '../protocol/queue-route.ts'
 import { toTimestamp } from '../protocol/times.ts'
 import { checkGiven, checkText, readPage } from './checks.ts'
 
@@ -27,7 +28,9 @@ const create_ = queueRoute({
     checkGiven('username', username)
     checkText('email', email, 256)
     checkText('external_id', externalId, 256)
-    const id = await call.context.access().users.create({ username, email, externalId }, createTrace(call))
+    const id = await call.context
+      .access()
+      .users.create({ username, email, externalId }, createTrace(call.request))
     return create(UserCreateResponseSchema, { id })
   },
 })
@@ -57,7 +60,7 @@ const delete_ = queueRoute({
   request: createCodec(UsersDeleteRequestSchema),
   handle: async ({ id }, call) => {
     checkNoNul('id', id)
-    await call.context.access().users.delete(id, createTrace(call))
+    await call.context.access().users.delete(id, createTrace(call.request))
     return undefined
   },
 })
