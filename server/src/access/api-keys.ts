@@ -1,6 +1,6 @@
 import type { ApiKey } from '../core/access/records.ts'
 import type { Instant } from '../core/instant.ts'
-import type { Trace } from '../engine/engine.ts'
+import type { Attribution } from '../engine/engine.ts'
 import { createKeyText } from './api-key-text.ts'
 import { findOne, getKey, getUser } from './find-records.ts'
 import { audit, createId, type ListPage, type ServiceParts } from './namespaces-and-users.ts'
@@ -19,9 +19,9 @@ export type CreatedApiKey = Readonly<{ id: string; key: string; prefix: string }
 
 export interface ApiKeys {
   /** Rejects with USER_NOT_FOUND. The namespace of the scope need not exist yet. */
-  create(key: NewApiKey, trace: Trace): Promise<CreatedApiKey>
+  create(key: NewApiKey, attribution: Attribution): Promise<CreatedApiKey>
   /** Revokes the key on every server. Rejects with API_KEY_NOT_FOUND. */
-  delete(id: string, trace: Trace): Promise<void>
+  delete(id: string, attribution: Attribution): Promise<void>
   list(page: ListPage & { userId?: string }): Promise<readonly ApiKey[]>
   findByPrefix(prefix: string): Promise<readonly ApiKey[]>
 }
@@ -30,7 +30,7 @@ const defaultTag = 'live'
 
 export function createApiKeys({ storage, change, clock }: ServiceParts): ApiKeys {
   return {
-    create: async ({ userId, name, scope, expiresAt, tag }, trace) => {
+    create: async ({ userId, name, scope, expiresAt, tag }, attribution) => {
       const id = createId(clock)
       let created: CreatedApiKey | undefined
       await change(async () => {
@@ -53,17 +53,17 @@ export function createApiKeys({ storage, change, clock }: ServiceParts): ApiKeys
           changes: [{ change: 'create-api-key', key: row, hash }],
           ...audit('apikey.create', id, { user_id: userId, name, prefix, scope, expires_at: expiresAt }),
         }
-      }, trace)
+      }, attribution)
       return created as CreatedApiKey
     },
-    delete: (id, trace) =>
+    delete: (id, attribution) =>
       change(async () => {
         const { userId, name, prefix } = await getKey(storage, id)
         return {
           changes: [{ change: 'delete-api-key', id }],
           ...audit('apikey.delete', id, { user_id: userId, name, prefix }),
         }
-      }, trace),
+      }, attribution),
     list: (page) => storage.listAccess({ of: 'api-keys', ...page }),
     findByPrefix: (prefix) => storage.listAccess({ of: 'api-keys', prefix, countMax: 2 }),
   }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../core/instant.ts'
-import type { Engine, Trace } from '../engine/engine.ts'
+import type { Attribution, Engine } from '../engine/engine.ts'
 import type { AccessChange } from '../storage/contract/access.ts'
 import type { AuditEntry } from '../storage/contract/audit.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
@@ -16,7 +16,7 @@ export type PlannedChange = Readonly<
  * Runs `plan`, which reads rows and checks the change, and writes its result. If another change was committed
  * in the meantime, the plan runs again. Resolves when the change is effective on every server.
  */
-export type ChangeAccess = (plan: () => Promise<PlannedChange>, trace: Trace) => Promise<void>
+export type ChangeAccess = (plan: () => Promise<PlannedChange>, attribution: Attribution) => Promise<void>
 
 export type ChangeAccessParts = Readonly<{
   storage: Pick<StoreReads, 'readAccessState'>
@@ -30,11 +30,11 @@ export type ChangeAccessParts = Readonly<{
 
 export function createChangeAccess(parts: ChangeAccessParts): ChangeAccess {
   const { storage, engine, clock, onChanged, propagationMs } = parts
-  return async (plan, trace) => {
+  return async (plan, attribution) => {
     const changes = await retryOnConflict(async () => {
       const { version } = await storage.readAccessState()
       const { changes, ...action } = await plan()
-      const entry: AuditEntry = { at: clock.now(), ...action, ...trace }
+      const entry: AuditEntry = { at: clock.now(), ...action, ...attribution }
       await engine.write([
         { op: 'change-access', version, changes },
         { op: 'audit', entries: [entry] },

@@ -1,7 +1,7 @@
 import type { Namespace, User } from '../core/access/records.ts'
 import type { Clock } from '../core/instant.ts'
-import { nextKsuids } from '../core/ksuid.ts'
-import type { Trace } from '../engine/engine.ts'
+import { createKsuids } from '../core/ksuid.ts'
+import type { Attribution } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
 import { namespaceInUse } from '../storage/shared/access-rows.ts'
 import type { ChangeAccess } from './change-access.ts'
@@ -11,11 +11,11 @@ export type ListPage = Readonly<{ from?: string; countMax: number }>
 
 export interface Namespaces {
   /** Rejects with NAMESPACE_EXISTS. */
-  create(namespace: Omit<Namespace, 'createdAt'>, trace: Trace): Promise<void>
+  create(namespace: Omit<Namespace, 'createdAt'>, attribution: Attribution): Promise<void>
   /** Replaces the description and the tag. Rejects with NAMESPACE_NOT_FOUND. */
-  update(namespace: Omit<Namespace, 'createdAt'>, trace: Trace): Promise<void>
+  update(namespace: Omit<Namespace, 'createdAt'>, attribution: Attribution): Promise<void>
   /** Rejects with NAMESPACE_NOT_FOUND, or NAMESPACE_IN_USE while it has bindings, roles or queues. */
-  delete(name: string, trace: Trace): Promise<void>
+  delete(name: string, attribution: Attribution): Promise<void>
   list(page: ListPage): Promise<readonly Namespace[]>
   /** Rejects with NAMESPACE_NOT_FOUND. */
   get(name: string): Promise<Namespace>
@@ -23,9 +23,9 @@ export interface Namespaces {
 
 export interface Users {
   /** Returns the id. Rejects with USER_EXISTS. */
-  create(user: Pick<User, 'username' | 'email' | 'externalId'>, trace: Trace): Promise<string>
+  create(user: Pick<User, 'username' | 'email' | 'externalId'>, attribution: Attribution): Promise<string>
   /** Deletes the user with its keys, sessions and bindings. Rejects with USER_NOT_FOUND. */
-  delete(id: string, trace: Trace): Promise<void>
+  delete(id: string, attribution: Attribution): Promise<void>
   list(page: ListPage): Promise<readonly User[]>
   findByName(username: string): Promise<User | undefined>
 }
@@ -34,7 +34,7 @@ export type ServiceParts = Readonly<{ storage: AccessReads; change: ChangeAccess
 
 export function createNamespaces({ storage, change, clock }: ServiceParts): Namespaces {
   return {
-    create: (namespace, trace) =>
+    create: (namespace, attribution) =>
       change(async () => {
         const { name } = namespace
         if ((await findOne(storage, { of: 'namespaces', name })) !== undefined) {
@@ -45,16 +45,16 @@ export function createNamespaces({ storage, change, clock }: ServiceParts): Name
           changes: [{ change: 'put-namespace', namespace: created }],
           ...audit('namespace.create', name, { namespace }),
         }
-      }, trace),
-    update: (namespace, trace) =>
+      }, attribution),
+    update: (namespace, attribution) =>
       change(async () => {
         const { createdAt } = await getNamespace(storage, namespace.name)
         return {
           changes: [{ change: 'put-namespace', namespace: { ...namespace, createdAt } }],
           ...audit('namespace.update', namespace.name, { namespace }),
         }
-      }, trace),
-    delete: (name, trace) =>
+      }, attribution),
+    delete: (name, attribution) =>
       change(async () => {
         await getNamespace(storage, name)
         await checkUnused(storage, name)
@@ -62,7 +62,7 @@ export function createNamespaces({ storage, change, clock }: ServiceParts): Name
           changes: [{ change: 'delete-namespace', name }],
           ...audit('namespace.delete', name, {}),
         }
-      }, trace),
+      }, attribution),
     list: (page) => storage.listAccess({ of: 'namespaces', ...page }),
     get: (name) => getNamespace(storage, name),
   }
@@ -84,7 +84,7 @@ async function checkUnused(storage: AccessReads, name: string): Promise<void> {
 
 export function createUsers({ storage, change, clock }: ServiceParts): Users {
   return {
-    create: async (given, trace) => {
+    create: async (given, attribution) => {
       const id = createId(clock)
       await change(async () => {
         const { username } = given
@@ -94,14 +94,14 @@ export function createUsers({ storage, change, clock }: ServiceParts): Users {
         const now = clock.now()
         const user = { id, ...given, createdAt: now, updatedAt: now }
         return { changes: [{ change: 'put-user', user }], ...audit('user.create', id, given) }
-      }, trace)
+      }, attribution)
       return id
     },
-    delete: (id, trace) =>
+    delete: (id, attribution) =>
       change(async () => {
         const { username } = await getUser(storage, id)
         return { changes: [{ change: 'delete-user', id }], ...audit('user.delete', id, { username }) }
-      }, trace),
+      }, attribution),
     list: (page) => storage.listAccess({ of: 'users', ...page }),
     findByName: (username) => findOne(storage, { of: 'users', username }),
   }
@@ -113,5 +113,5 @@ export function audit(action: string, target: string, details: Readonly<Record<s
 }
 
 export function createId(clock: Clock): string {
-  return nextKsuids(undefined, clock.now(), 1, Math.random)[0] as string
+  return createKsuids(undefined, clock.now(), 1, Math.random)[0] as string
 }

@@ -2,7 +2,7 @@ import type { Permission } from '../core/access/permissions.ts'
 import type { Role, RoleBinding } from '../core/access/records.ts'
 import { isStandardRole } from '../core/access/standard-roles.ts'
 import { systemNamespace } from '../core/queue.ts'
-import type { Trace } from '../engine/engine.ts'
+import type { Attribution } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
 import { findBinding, findOne, getBindableRole, getNamespace, getRole, getUser } from './find-records.ts'
 import { audit, createId, type ListPage, type ServiceParts } from './namespaces-and-users.ts'
@@ -12,25 +12,25 @@ export type BindingSpec = Readonly<{ namespace: string; roleName: string; userId
 
 export interface Roles {
   /** Returns the id. Rejects with NAMESPACE_NOT_FOUND or ROLE_EXISTS. */
-  create(role: RoleSpec, trace: Trace): Promise<string>
+  create(role: RoleSpec, attribution: Attribution): Promise<string>
   /** Replaces the permissions. Rejects with NAMESPACE_NOT_FOUND, ROLE_NOT_FOUND or ROLE_STANDARD. */
-  update(role: RoleSpec, trace: Trace): Promise<void>
+  update(role: RoleSpec, attribution: Attribution): Promise<void>
   /** Rejects with ROLE_NOT_FOUND or ROLE_STANDARD, or with ROLE_IN_USE while it has bindings. */
-  delete(role: Omit<RoleSpec, 'permissions'>, trace: Trace): Promise<void>
+  delete(role: Omit<RoleSpec, 'permissions'>, attribution: Attribution): Promise<void>
   list(page: ListPage & { namespace: string }): Promise<readonly Role[]>
 }
 
 export interface RoleBindings {
   /** Returns the id. Rejects with NAMESPACE_, ROLE_ or USER_NOT_FOUND, or with ROLE_BINDING_EXISTS. */
-  create(binding: BindingSpec, trace: Trace): Promise<string>
+  create(binding: BindingSpec, attribution: Attribution): Promise<string>
   /** Effective on every server when it resolves. Rejects with ROLE_NOT_FOUND or ROLE_BINDING_NOT_FOUND. */
-  delete(binding: BindingSpec, trace: Trace): Promise<void>
+  delete(binding: BindingSpec, attribution: Attribution): Promise<void>
   list(page: ListPage & { namespace: string; userId?: string }): Promise<readonly RoleBinding[]>
 }
 
 export function createRoles({ storage, change, clock }: ServiceParts): Roles {
   return {
-    create: async (spec, trace) => {
+    create: async (spec, attribution) => {
       const id = createId(clock)
       await change(async () => {
         const { namespace, name } = spec
@@ -40,10 +40,10 @@ export function createRoles({ storage, change, clock }: ServiceParts): Roles {
         }
         const role = { id, ...spec, createdAt: clock.now() }
         return { changes: [{ change: 'put-role', role }], ...audit('role.create', id, spec), namespace }
-      }, trace)
+      }, attribution)
       return id
     },
-    update: (spec, trace) =>
+    update: (spec, attribution) =>
       change(async () => {
         const { namespace, name, permissions } = spec
         checkNotStandard(namespace, name)
@@ -54,8 +54,8 @@ export function createRoles({ storage, change, clock }: ServiceParts): Roles {
           ...audit('role.update', role.id, { ...spec, previously: role.permissions }),
           namespace,
         }
-      }, trace),
-    delete: ({ namespace, name }, trace) =>
+      }, attribution),
+    delete: ({ namespace, name }, attribution) =>
       change(async () => {
         checkNotStandard(namespace, name)
         await getNamespace(storage, namespace)
@@ -71,7 +71,7 @@ export function createRoles({ storage, change, clock }: ServiceParts): Roles {
           ...audit('role.delete', id, { namespace, name }),
           namespace,
         }
-      }, trace),
+      }, attribution),
     list: (page) => storage.listAccess({ of: 'roles', ...page }),
   }
 }
@@ -83,7 +83,7 @@ function checkNotStandard(namespace: string, name: string): void {
 
 export function createRoleBindings({ storage, change, clock }: ServiceParts): RoleBindings {
   return {
-    create: async ({ namespace, roleName, userId }, trace) => {
+    create: async ({ namespace, roleName, userId }, attribution) => {
       const id = createId(clock)
       await change(async () => {
         await getNamespace(storage, namespace)
@@ -101,10 +101,10 @@ export function createRoleBindings({ storage, change, clock }: ServiceParts): Ro
           ...audit('rolebinding.create', id, { namespace, role: roleName, user_id: userId }),
           namespace,
         }
-      }, trace)
+      }, attribution)
       return id
     },
-    delete: ({ namespace, roleName, userId }, trace) =>
+    delete: ({ namespace, roleName, userId }, attribution) =>
       change(async () => {
         const role = await getBindableRole(storage, namespace, roleName)
         const binding = await findBinding(storage, { namespace, userId, roleId: role.id })
@@ -119,7 +119,7 @@ export function createRoleBindings({ storage, change, clock }: ServiceParts): Ro
           ...audit('rolebinding.delete', binding.id, { namespace, role: roleName, user_id: userId }),
           namespace,
         }
-      }, trace),
+      }, attribution),
     list: (page) => storage.listAccess({ of: 'role-bindings', ...page }),
   }
 }

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf'
 import type { ApiKey } from '../../../core/access/records.ts'
-import { createTrace } from '../../http/trace.ts'
+import { createAttribution } from '../../http/attribution.ts'
 import { checkNoNul } from '../checks/names.ts'
 import {
   APIKeyCreateRequestSchema,
@@ -38,7 +38,7 @@ const create_ = queueRoute({
       expiresAt: toInstant(expiresAt),
       tag: keyTag,
     }
-    const created = await call.context.access().apiKeys.create(key, createTrace(call.request))
+    const created = await call.context.access().apiKeys.create(key, createAttribution(call.request))
     return create(APIKeyCreateResponseSchema, created)
   },
 })
@@ -68,7 +68,7 @@ const delete_ = queueRoute({
   request: createCodec(APIKeysDeleteRequestSchema),
   handle: async ({ id }, call) => {
     checkNoNul('id', id)
-    await call.context.access().apiKeys.delete(id, createTrace(call.request))
+    await call.context.access().apiKeys.delete(id, createAttribution(call.request))
     return undefined
   },
 })

@@ -4,7 +4,7 @@ import { systemNamespace } from '../../../core/queue.ts'
 import { requirePermission } from '../../http/caller.ts'
 import { checkLength, checkNamespaceName, checkNoNul, isBlank } from '../checks/names.ts'
 import { readListLimit } from '../limits.ts'
-import { badRequest } from '../protocol/fault.ts'
+import { createBadRequest } from '../protocol/fault.ts'
 import type { Call } from '../protocol/queue-route.ts'
 
 /** The permission in the namespace, or in `_system`. Checked before anything is looked up. */
@@ -13,22 +13,23 @@ export function checkPermission({ request }: Call, permission: Permission, names
 }
 
 export function checkNamespaceGiven(name: string): void {
-  if (name === '') throw badRequest('namespace name is invalid; cannot be empty')
+  if (name === '') throw createBadRequest('namespace name is invalid; cannot be empty')
   checkNamespaceName(name)
 }
 
 /** The system namespace exists already, and must stay. */
 export function checkNotReserved(name: string): void {
   if (name.startsWith('_')) {
-    throw badRequest(`namespace name is reserved; '${name}' names starting with '_' are reserved`)
+    throw createBadRequest(`namespace name is reserved; '${name}' names starting with '_' are reserved`)
   }
 }
 
 export function checkKeyTag(field: 'api_key_tag' | 'key_tag', tag: string): void {
   if (Buffer.byteLength(tag) > 16) {
-    throw badRequest(`${field} is invalid; cannot be greater than 16 characters`)
+    throw createBadRequest(`${field} is invalid; cannot be greater than 16 characters`)
   }
-  if (!/^[a-z0-9]*$/.test(tag)) throw badRequest(`${field} is invalid; must be lowercase alphanumeric only`)
+  if (!/^[a-z0-9]*$/.test(tag))
+    throw createBadRequest(`${field} is invalid; must be lowercase alphanumeric only`)
 }
 
 /** A text with a limit in bytes. */
@@ -38,11 +39,12 @@ export function checkText(field: string, text: string, bytesMax: number): void {
 }
 
 export function checkGiven(field: string, text: string): void {
-  if (isBlank(text)) throw badRequest(`${field} is invalid; cannot be empty`)
+  if (isBlank(text)) throw createBadRequest(`${field} is invalid; cannot be empty`)
 }
 
 export function checkNoColon(field: string, text: string): void {
-  if (text.includes(':')) throw badRequest(`${field} is invalid; '${text}' cannot contain ':' character`)
+  if (text.includes(':'))
+    throw createBadRequest(`${field} is invalid; '${text}' cannot contain ':' character`)
 }
 
 /** The name of a role. */
@@ -67,7 +69,7 @@ export function readPermissions(names: readonly string[]): readonly Permission[]
   const known = new Set<Permission>()
   for (const name of names) {
     if (!isPermission(name)) {
-      throw badRequest(`permission is invalid; '${name}' is not a recognized permission`)
+      throw createBadRequest(`permission is invalid; '${name}' is not a recognized permission`)
     }
     known.add(name)
   }

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf'
 import type { Namespace } from '../../../core/access/records.ts'
-import { createTrace } from '../../http/trace.ts'
+import { createAttribution } from '../../http/attribution.ts'
 import { checkNoNul } from '../checks/names.ts'
 import {
   type NamespaceInfo,
@@ -25,7 +25,7 @@ const create_ = queueRoute({
   handle: async (info, call) => {
     const namespace = readNamespace(info)
     checkNotReserved(namespace.name)
-    await call.context.access().namespaces.create(namespace, createTrace(call.request))
+    await call.context.access().namespaces.create(namespace, createAttribution(call.request))
     return undefined
   },
 })
@@ -38,7 +38,7 @@ const update = queueRoute({
   bodyBytesMax: bodyBytesMax.ids,
   request: createCodec(NamespaceInfoSchema),
   handle: async (info, call) => {
-    await call.context.access().namespaces.update(readNamespace(info), createTrace(call.request))
+    await call.context.access().namespaces.update(readNamespace(info), createAttribution(call.request))
     return undefined
   },
 })
@@ -66,7 +66,7 @@ const delete_ = queueRoute({
   handle: async ({ name }, call) => {
     checkNamespaceGiven(name)
     checkNotReserved(name)
-    await call.context.access().namespaces.delete(name, createTrace(call.request))
+    await call.context.access().namespaces.delete(name, createAttribution(call.request))
     return undefined
   },
 })

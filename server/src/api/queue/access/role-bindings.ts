@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf'
-import { createTrace } from '../../http/trace.ts'
+import { createAttribution } from '../../http/attribution.ts'
 import { checkNoNul } from '../checks/names.ts'
 import {
   RoleBindingCreateRequestSchema,
@@ -42,7 +42,7 @@ const create_ = queueRoute({
     checkUserId(userId)
     checkPermission(call, 'rolebinding.create', namespace)
     const binding = { namespace, roleName, userId }
-    const id = await call.context.access().roleBindings.create(binding, createTrace(call.request))
+    const id = await call.context.access().roleBindings.create(binding, createAttribution(call.request))
     return create(RoleBindingCreateResponseSchema, { id })
   },
 })
@@ -83,7 +83,7 @@ const delete_ = queueRoute({
     checkUserId(userId)
     checkPermission(call, 'rolebinding.delete', namespace)
     const binding = { namespace, roleName, userId }
-    await call.context.access().roleBindings.delete(binding, createTrace(call.request))
+    await call.context.access().roleBindings.delete(binding, createAttribution(call.request))
     return undefined
   },
 })

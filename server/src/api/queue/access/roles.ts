@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf'
-import { createTrace } from '../../http/trace.ts'
+import { createAttribution } from '../../http/attribution.ts'
 import {
   RoleCreateRequestSchema,
   RoleCreateResponseSchema,
@@ -33,7 +33,7 @@ const create_ = queueRoute({
   handle: async (message, call) => {
     const role = readRole(message)
     checkPermission(call, 'role.create', role.namespace)
-    const id = await call.context.access().roles.create(role, createTrace(call.request))
+    const id = await call.context.access().roles.create(role, createAttribution(call.request))
     return create(RoleCreateResponseSchema, { id })
   },
 })
@@ -48,7 +48,7 @@ const update = queueRoute({
   handle: async (message, call) => {
     const role = readRole(message)
     checkPermission(call, 'role.update', role.namespace)
-    await call.context.access().roles.update(role, createTrace(call.request))
+    await call.context.access().roles.update(role, createAttribution(call.request))
     return undefined
   },
 })
@@ -89,7 +89,7 @@ const delete_ = queueRoute({
     checkRoleNamespace(namespace)
     checkRoleName('name', name)
     checkPermission(call, 'role.delete', namespace)
-    await call.context.access().roles.delete({ namespace, name }, createTrace(call.request))
+    await call.context.access().roles.delete({ namespace, name }, createAttribution(call.request))
     return undefined
   },
 })

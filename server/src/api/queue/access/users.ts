@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf'
-import { createTrace } from '../../http/trace.ts'
+import { createAttribution } from '../../http/attribution.ts'
 import { checkNoNul } from '../checks/names.ts'
 import {
   UserCreateRequestSchema,
@@ -30,7 +30,7 @@ const create_ = queueRoute({
     checkText('external_id', externalId, 256)
     const id = await call.context
       .access()
-      .users.create({ username, email, externalId }, createTrace(call.request))
+      .users.create({ username, email, externalId }, createAttribution(call.request))
     return create(UserCreateResponseSchema, { id })
   },
 })
@@ -60,7 +60,7 @@ const delete_ = queueRoute({
   request: createCodec(UsersDeleteRequestSchema),
   handle: async ({ id }, call) => {
     checkNoNul('id', id)
-    await call.context.access().users.delete(id, createTrace(call.request))
+    await call.context.access().users.delete(id, createAttribution(call.request))
     return undefined
   },
 })
