@@ -104,7 +104,8 @@ describe('redrives to Kafka', needs(kafka), () => {
       await test.send([again, again])
       const [after] = await lettersOf(source, ([only]) => only.status === 'PENDING' && only.retry_count === 1)
       expect(after.id).toBe(letter.id)
-      // A death that arrives after the next redrive has started belongs to the one before, and changes nothing.
+      // A death that arrives after the next redrive has started belongs to the one before, and changes
+      // nothing.
       await redrive([letter.id])
       await recordsOf(source, 2)
       await test.send([again])

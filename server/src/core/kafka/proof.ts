@@ -1,7 +1,7 @@
 /**
  * Decides the outcome of a redrive to Kafka. The record was processed if its consumer group passed it and it
- * did not die again: no death arrived within a grace time after that, and the dead-letter topics have been read
- * past that time. A death is no matter of this decision: it ends the redrive at once, as failed.
+ * did not die again: no death arrived within a grace time after that, and the dead-letter topics have been
+ * read past that time. A death is no matter of this decision: it ends the redrive at once, as failed.
  */
 import type { Instant } from '../instant.ts'
 import type { Failure } from '../item.ts'
@@ -10,6 +10,8 @@ export type SentRecord = Readonly<{
   topic: string
   group: string
   sentAt: Instant
+  /** -1: it is not known yet whether the record was sent. */
+  offset: number
   /** When the group was first seen behind the record; null: not yet. */
   passedAt: Instant | null
 }>
@@ -30,6 +32,7 @@ export type ProofDecision = Readonly<
 export function decideProof(record: SentRecord, facts: ProofFacts): ProofDecision {
   const { group, sentAt, passedAt } = record
   const { now, graceUs, timeoutUs, readUntil, isGroupGone } = facts
+  if (record.offset < 0) return { outcome: 'wait' }
   const deathsKnownAt = (passedAt ?? sentAt) + graceUs
   const areDeathsKnown = now >= deathsKnownAt && readUntil >= deathsKnownAt
   if (passedAt !== null && group !== '' && areDeathsKnown) return { outcome: 'resolved' }

@@ -32,7 +32,7 @@ describeStores('a redrive to Kafka', (given) => {
       })),
       now: noon,
     })
-    const letterIds = imported.map(({ id }) => id ?? '')
+    const letterIds = imported.map(({ id }): string => id ?? '')
     await given.run({
       op: 'redrive',
       letters: letterIds.map((letterId) => ({ letterId, queue: out })),

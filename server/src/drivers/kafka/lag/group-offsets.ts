@@ -12,7 +12,9 @@ export interface GroupOffsets {
   listStates(): Promise<ReadonlyMap<string, string>>
 }
 
-/** A cluster with more groups is not shown in full: each request of their offsets would block the coordinator. */
+/**
+ * A cluster with more groups is not shown in full: each request of their offsets would block the coordinator.
+ */
 export const groupsMax = 2_000
 const groupsPerRequest = 100
 

@@ -1,7 +1,7 @@
 /**
- * How far in time the dead-letter topics of a cluster have been read, by all servers together. Offsets have no
- * time, so the ends of all topics are noted together with the time; once all positions have reached these ends,
- * everything that was written until that time has been read.
+ * How far in time the dead-letter topics of a cluster have been read, by all servers together. Offsets have
+ * no time, so the ends of all topics are noted together with the time; once all positions have reached these
+ * ends, everything that was written until that time has been read.
  */
 import { ListOffsetTimestamps } from '@platformatic/kafka'
 import type { Instant } from '../../../core/instant.ts'

@@ -89,34 +89,37 @@ async function readCommitted(
   clients: ClusterClients,
   unpassed: readonly UnpassedPartition[],
 ): Promise<Committed> {
-  const offsets = new Map<string, number>()
-  const wanted = Map.groupBy(
-    unpassed.filter(({ group }) => group !== ''),
-    ({ group }) => group,
-  )
-  if (wanted.size > 0) {
-    const admin = await clients.admin()
-    const groups = [...wanted].map(([groupId, partitions]) => ({
-      groupId,
-      topics: [...Map.groupBy(partitions, ({ topic }) => topic)].map(([name, own]) => ({
-        name,
-        partitionIndexes: own.map(({ partition }) => partition),
-      })),
-    }))
-    for (const { groupId, topics } of await admin.listConsumerGroupOffsets({ groups }))
-      for (const { name, partitions } of topics)
-        for (const { partitionIndex, committedOffset } of partitions)
-          if (committedOffset >= 0n)
-            offsets.set(
-              keyOf({ group: groupId, topic: name, partition: partitionIndex }),
-              Number(committedOffset),
-            )
-  }
-  // A group that exists commits its first offset of a partition later.
-  const states = wanted.size > 0 ? await clients.groupOffsets.listStates() : new Map<string, string>()
+  const named = unpassed.filter(({ group }) => group !== '')
+  const offsets = named.length > 0 ? await readOffsets(clients, named) : new Map<string, number>()
+  // A group that exists may commit its first offset of a partition later.
+  const states = named.length > 0 ? await clients.groupOffsets.listStates() : new Map<string, string>()
   const isGone = (each: UnpassedPartition): boolean =>
     each.group === '' || (!offsets.has(keyOf(each)) && !isAlive(states.get(each.group)))
   return { get: (each) => offsets.get(keyOf(each)) ?? null, hasGone: unpassed.some(isGone), isGone }
+}
+
+async function readOffsets(
+  clients: ClusterClients,
+  partitions: readonly UnpassedPartition[],
+): Promise<Map<string, number>> {
+  const groups = [...Map.groupBy(partitions, ({ group }) => group)].map(([groupId, own]) => ({
+    groupId,
+    topics: [...Map.groupBy(own, ({ topic }) => topic)].map(([name, each]) => ({
+      name,
+      partitionIndexes: each.map(({ partition }) => partition),
+    })),
+  }))
+  const admin = await clients.admin()
+  const answered = await admin.listConsumerGroupOffsets({ groups })
+  const found = answered.flatMap(({ groupId, topics }) =>
+    topics.flatMap(({ name, partitions: own }) =>
+      own.map(({ partitionIndex, committedOffset }) => {
+        const key = keyOf({ group: groupId, topic: name, partition: partitionIndex })
+        return [key, Number(committedOffset)] as const
+      }),
+    ),
+  )
+  return new Map(found.filter(([, offset]) => offset >= 0))
 }
 
 function isAlive(state: string | undefined): boolean {

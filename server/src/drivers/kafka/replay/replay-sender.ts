@@ -8,8 +8,8 @@
  *    outcome, which `proof/` finds.
  *
  * If the process is killed between 2 and 3, the lease ends and the item is sent again: the record is in Kafka
- * twice, with the same letter id and attempt in its headers. A record that cannot be sent returns to its letter
- * with the reason. While the cluster does not answer, the items wait in their queue.
+ * twice, with the same letter id and attempt in its headers. A record that cannot be sent returns to its
+ * letter with the reason. While the cluster does not answer, the items wait in their queue.
  */
 import { Producer } from '@platformatic/kafka'
 import type { Leased, Origin } from '../../../core/item.ts'
@@ -78,6 +78,7 @@ class QueueSender {
   readonly #options: SenderOptions
   readonly #targets: TopicTargets
   #producer: Producer | undefined
+  #isReady = false
 
   constructor(options: SenderOptions) {
     this.#options = options
@@ -85,24 +86,18 @@ class QueueSender {
   }
 
   async run(): Promise<void> {
-    const { signal, parts, cluster, queue } = this.#options
+    const { signal, parts } = this.#options
     let waitMs = backoffMsMin
-    let isReady = false
     while (!signal.aborted) {
       try {
-        if (!isReady) await this.#ensureQueue()
-        isReady = true
+        await this.#ensureQueue()
         await this.#pass()
         waitMs = backoffMsMin
       } catch (error) {
-        if (signal.aborted) break
-        if (error instanceof KnownError && error.code === 'QUEUE_NOT_FOUND') isReady = false
-        else if (!isWaiting(error) && waitMs === backoffMsMin)
-          parts.log.warn(
-            { cluster: cluster.name, queue, reason: describeKafkaError(error) },
-            'redriven letters cannot be sent to Kafka; will retry',
-          )
-        if (isWaiting(error)) continue
+        if (signal.aborted || isWaiting(error)) continue
+        // The queue may have been deleted.
+        this.#isReady = false
+        if (waitMs === backoffMsMin) this.#report(error)
         await this.#closeProducer()
         await pause(waitMs, signal)
         waitMs = Math.min(waitMs * 2, parts.intervals.backoffMsMax)
@@ -111,10 +106,22 @@ class QueueSender {
     await this.#closeProducer()
   }
 
+  #report(error: unknown): void {
+    const { parts, cluster, queue } = this.#options
+    parts.log.warn(
+      { cluster: cluster.name, queue, reason: describeKafkaError(error) },
+      'redriven letters cannot be sent to Kafka; will retry',
+    )
+  }
+
   async #ensureQueue(): Promise<void> {
+    if (this.#isReady) return
     const { parts, queue, cluster } = this.#options
     const engine = parts.engine()
-    if ((await engine.getQueue(queue)) !== null) return
+    if ((await engine.getQueue(queue)) !== null) {
+      this.#isReady = true
+      return
+    }
     const reason = `redrives to Kafka cluster ${cluster.name} wait in this queue`
     const definition = { name: queue, leaseTimeoutUs, expireTimeoutUs: neverUs }
     await engine
@@ -135,15 +142,48 @@ class QueueSender {
     try {
       const { sendings, refused, ended } = await this.#plan(items)
       await this.#refuse(partition, refused)
-      if (ended.length > 0) await parts.engine().complete(queue, partition, ended)
+      await this.#dropEnded(partition, ended)
+      await this.#announce(sendings)
       for await (const { sent, failed } of sendRecords(await this.#getProducer(), sendings)) {
         await this.#record(partition, sent)
         await this.#refuse(partition, failed)
+        await this.#forget(failed, sendings)
       }
     } catch (error) {
       await this.#putBack(partition, items)
       throw error
     }
+  }
+
+  /** The redrives of these items have ended, because a copy of the record that was sent before has died. */
+  async #dropEnded(partition: number, ended: readonly Leased[]): Promise<void> {
+    if (ended.length === 0) return
+    const { parts, queue } = this.#options
+    await parts.engine().complete(
+      queue,
+      partition,
+      ended.map(({ id }) => id),
+    )
+    const replays = ended.flatMap(({ letterId, retryCount: number }) =>
+      letterId === null ? [] : [{ letterId, number }],
+    )
+    await parts.engine().write([{ op: 'forget-kafka-replays', replays }])
+  }
+
+  /** A record can die before its place is recorded, and must be recognised even then. */
+  async #announce(sendings: readonly Sending[]): Promise<void> {
+    if (sendings.length === 0) return
+    const { parts, cluster } = this.#options
+    const replays = sendings.map((sending) => toReplay(sending, cluster))
+    await parts.engine().write([{ op: 'announce-kafka-replays', replays, now: parts.clock.now() }])
+  }
+
+  /** These records were announced, and Kafka refused them. */
+  async #forget(failed: readonly Readonly<{ id: string }>[], sendings: readonly Sending[]): Promise<void> {
+    if (failed.length === 0) return
+    const ids = new Set(failed.map(({ id }) => id))
+    const replays = sendings.filter(({ item }) => ids.has(item.id)).map(toRedriveName)
+    await this.#options.parts.engine().write([{ op: 'forget-kafka-replays', replays }])
   }
 
   /** Decides for each item where it is sent, or why it is not. */
@@ -155,14 +195,14 @@ class QueueSender {
     )
     const sendings: Sending[] = []
     const refused: { id: string; refusal: ReplayRefusal }[] = []
-    const ended: string[] = []
+    const ended: Leased[] = []
     for (const item of items) {
       const { letterId } = item
       const letter = letterId === null ? undefined : letters.get(letterId)
       const isCurrent =
         letter !== undefined && isRedriving(letter) && letter.letter?.redrives[0]?.number === item.retryCount
       if (letterId === null || !isCurrent || letter.origin === null) {
-        ended.push(item.id)
+        ended.push(item)
         continue
       }
       const readers = await this.#readersOf(letter.origin, mode, clients)
@@ -188,16 +228,11 @@ class QueueSender {
       op: 'record-kafka-replays',
       queue,
       partition,
-      replays: sent.map(({ item, record, ...place }) => ({
-        itemId: item.id,
-        letterId: item.letterId,
-        number: item.retryCount,
-        cluster: cluster.name,
-        topic: record.topic,
-        partition: place.partition,
-        offset: place.offset,
-        group: record.group ?? '',
-        contentHash: hashContent(record.key, record.value ?? new Uint8Array()),
+      replays: sent.map(({ partition: sentTo, offset, ...sending }) => ({
+        ...toReplay(sending, cluster),
+        itemId: sending.item.id,
+        partition: sentTo,
+        offset,
       })),
       now: parts.clock.now(),
     }
@@ -225,7 +260,7 @@ class QueueSender {
       refused.map(({ id, refusal: { code, message } }) => ({
         id,
         isDead: true,
-        error: { reason: code, errorClass: 'KafkaRedriveRefused', message },
+        error: { errorCode: code, errorClass: 'KafkaRedriveRefused', message },
       })),
     )
   }
@@ -253,6 +288,21 @@ class QueueSender {
     const producer = this.#producer
     this.#producer = undefined
     await producer?.close(true).catch(() => {})
+  }
+}
+
+function toRedriveName({ item: { letterId, retryCount: number } }: Sending) {
+  return { letterId, number }
+}
+
+function toReplay({ item, record }: Sending, cluster: Cluster) {
+  return {
+    letterId: item.letterId,
+    number: item.retryCount,
+    cluster: cluster.name,
+    topic: record.topic,
+    group: record.group ?? '',
+    contentHash: hashContent(record.key, record.value ?? new Uint8Array()),
   }
 }
 

@@ -29,7 +29,8 @@ export class TopicTargets {
       }
     const count = (await this.#countPartitions(record.topic)) ?? (await this.#create(record.topic, source))
     if (typeof count !== 'number') return count
-    // A partition number outside of the topic belongs to a topic that was created again with fewer partitions.
+    // A partition number outside of the topic belongs to a topic that was created again with fewer
+    // partitions.
     const isThere = record.partition !== null && record.partition < count
     return { ...record, partition: isThere ? record.partition : null }
   }
