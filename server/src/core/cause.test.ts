@@ -16,7 +16,7 @@ describe('the cause of a failure', () => {
       causeKey: expect.stringMatching(/^[0-9a-f]{16}$/),
       bucket: expect.stringMatching(/^[0-9a-f]{16}$/),
       origin: 'payments',
-      reason: 'http_503',
+      errorCode: 'http_503',
       slug: 'http_503',
       errorClass: 'com.example.PaymentRefused',
       title: 'HTTP 503: order <n> refused',
@@ -64,11 +64,11 @@ describe('the cause of a failure', () => {
     }
   })
 
-  it('failures that differ in class, reason, origin, message or top frame have different causes', () => {
+  it('failures that differ in class, error code, origin, message or top frame have different causes', () => {
     const differing = [
       fingerprint({}),
       fingerprint({ errorClass: 'com.example.Other' }),
-      fingerprint({ reason: 'http_500' }),
+      fingerprint({ errorCode: 'http_500' }),
       fingerprint({}, { name: 'orders' }),
       fingerprint({ message: 'card was lost' }),
       fingerprint({ stack: 'at refund (refund.ts:1:1)' }),
@@ -86,12 +86,12 @@ describe('the cause of a failure', () => {
   })
 
   it('a letter without a failure has a cause', () => {
-    expect(toCause(null, payments)).toMatchObject({ reason: 'unknown', slug: 'unknown', title: '' })
+    expect(toCause(null, payments)).toMatchObject({ errorCode: 'unknown', slug: 'unknown', title: '' })
   })
 
   it('the texts of a cause can be stored, whatever the failure contains', () => {
     const odd = `${'x'.repeat(299)}\u{1f600}`
-    const cause = toCause(aFailure({ message: `${'y'.repeat(299)}😀`, errorClass: odd, reason: 'a\0b' }), {
+    const cause = toCause(aFailure({ message: `${'y'.repeat(299)}😀`, errorClass: odd, errorCode: 'a\0b' }), {
       name: '\ud800',
     })
     const { fold: _, codes, template, ...texts } = cause
@@ -143,21 +143,21 @@ describe('the cause of a letter in a queue with many groups', () => {
     expect(foldCause(toCause(aFailure(), payments), 4_999)).toBeUndefined()
   })
 
-  it('from 5,000 groups on, new letters of one origin, reason and class share a cause', () => {
+  it('from 5,000 groups on, new letters of one origin, error code and class share a cause', () => {
     const one = fold({ message: 'one' }, 5_000)
     expect(fold({ message: 'two' }, 9_999)).toEqual(one)
     expect(one).toMatchObject({
       origin: 'payments',
-      reason: 'http_503',
+      errorCode: 'http_503',
       slug: 'other',
       errorClass: 'com.example.PaymentRefused',
       title: '(others)',
     })
-    expect(fold({ reason: 'other' }, 5_000).fingerprint).not.toBe(one.fingerprint)
+    expect(fold({ errorCode: 'other' }, 5_000).fingerprint).not.toBe(one.fingerprint)
     expect(fold({ errorClass: 'Other' }, 5_000).fingerprint).not.toBe(one.fingerprint)
   })
 
-  it('from 10,000 groups on, new letters of one origin and reason share a cause', () => {
+  it('from 10,000 groups on, new letters of one origin and error code share a cause', () => {
     const one = fold({ errorClass: 'One' }, 10_000)
     expect(fold({ errorClass: 'Two' }, 10_000)).toEqual(one)
     expect(one).toMatchObject({ errorClass: anyClass, slug: 'other', title: '(others)' })

@@ -47,7 +47,7 @@ describe('headers of a dead record', () => {
         createdAt: noon - 60_000_000,
       },
       failure: {
-        reason: 'CardRefused',
+        errorCode: 'CardRefused',
         errorClass: 'com.example.CardRefused',
         message: 'card was refused',
         stack: 'at pay (Pay.java:12)',
@@ -69,7 +69,7 @@ describe('headers of a dead record', () => {
         '__connect.errors.exception.stacktrace': 'at convert',
       },
       '/payments/1/77/',
-      { reason: 'DataException', message: 'no schema', stack: 'at convert' },
+      { errorCode: 'DataException', message: 'no schema', stack: 'at convert' },
     ],
     [
       'share groups',
@@ -82,7 +82,7 @@ describe('headers of a dead record', () => {
         '__dlq.errors.message': 'rejected',
       },
       '/payments/1/77/billing',
-      { reason: 'unknown', message: 'rejected', attempts: 5 },
+      { errorCode: 'unknown', message: 'rejected', attempts: 5 },
     ],
     [
       'Kafka Streams',
@@ -180,7 +180,7 @@ describe('headers of a dead record', () => {
     })
     expect(problems).toHaveLength(4)
     expect(problems).toContain('header x-failed-at is not a valid time and is ignored')
-    expect(letter.failure).toMatchObject({ reason: 'CardRefused', attempts: 0, lastFailedAt: noon })
+    expect(letter.failure).toMatchObject({ errorCode: 'CardRefused', attempts: 0, lastFailedAt: noon })
   })
 
   it('headers that cannot be read are reported and kept', () => {

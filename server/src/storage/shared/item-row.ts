@@ -3,6 +3,7 @@
  * between the stores: each has them in its own items/rows.ts.
  */
 import { Buffer } from 'node:buffer'
+import type { CampaignId } from '../../core/ids.ts'
 import type { Instant } from '../../core/instant.ts'
 import type {
   Failure,
@@ -14,26 +15,27 @@ import type {
   LetterFacts,
   ListedState,
   Origin,
+  RedriveRecord,
 } from '../../core/item.ts'
 
 const noHeaders: readonly Header[] = []
 const noHistory: readonly Failure[] = []
 
-export function headersToText(headers: readonly Header[]): string | null {
+export function encodeHeaders(headers: readonly Header[]): string | null {
   if (headers.length === 0) return null
   let text = '['
   for (const [name, value] of headers) {
-    text += `${text.length === 1 ? '' : ','}[${JSON.stringify(name)},${value === null ? 'null' : `"${base64(value)}"`}]`
+    text += `${text.length === 1 ? '' : ','}[${JSON.stringify(name)},${value === null ? 'null' : `"${encodeBase64(value)}"`}]`
   }
   return `${text}]`
 }
 
-function base64({ buffer, byteOffset, byteLength }: Uint8Array): string {
+function encodeBase64({ buffer, byteOffset, byteLength }: Uint8Array): string {
   return Buffer.from(buffer, byteOffset, byteLength).toString('base64')
 }
 
 /** Null or undefined: the item has no headers, or they were not read. */
-export function headersFromText(text: string | null | undefined): readonly Header[] {
+export function decodeHeaders(text: string | null | undefined): readonly Header[] {
   if (text === null || text === undefined) return noHeaders
   const pairs = JSON.parse(text) as readonly (readonly [string, string | null])[]
   return pairs.map(([name, value]) => [
@@ -42,33 +44,69 @@ export function headersFromText(text: string | null | undefined): readonly Heade
   ])
 }
 
-export function failureToText(failure: Failure | null): string | null {
-  return failure && JSON.stringify(failure)
+/** Stored JSON keeps the names of its first version. These fields have another name in the code. */
+type StoredFailure = Omit<Failure, 'errorCode'> & Readonly<{ reason: string }>
+
+function toStoredFailure({ errorCode, ...rest }: Failure): StoredFailure {
+  return { reason: errorCode, ...rest }
 }
 
-export function failureFromText(text: string | null): Failure | null {
-  return text === null ? null : (JSON.parse(text) as Failure)
+function toFailure({ reason, ...rest }: StoredFailure): Failure {
+  return { errorCode: reason, ...rest }
 }
 
-export function originToText(origin: Origin | null): string | null {
+type StoredRecord = Omit<RedriveRecord, 'campaign'> &
+  Readonly<{ campaign: Readonly<{ id: CampaignId; place: number }> | null }>
+type StoredFacts = Omit<LetterFacts, 'requeueCount' | 'redrives'> &
+  Readonly<{ requeues: number; redrives: readonly StoredRecord[] }>
+
+/** As `encodeFacts`, also for a letter that nothing was done with. */
+export function encodeAllFacts({ requeueCount, redrives, ...rest }: LetterFacts): string {
+  const records = redrives.map(({ campaign, ...record }) => ({
+    ...record,
+    campaign: campaign && { id: campaign.id, place: campaign.position },
+  }))
+  const stored: StoredFacts = { requeues: requeueCount, redrives: records, ...rest }
+  return JSON.stringify(stored)
+}
+
+function toFacts({ requeues, redrives, ...rest }: StoredFacts): LetterFacts {
+  const records = redrives.map(({ campaign, ...record }) => ({
+    ...record,
+    campaign: campaign && { id: campaign.id, position: campaign.place },
+  }))
+  return { requeueCount: requeues, redrives: records, ...rest }
+}
+
+export function encodeFailure(failure: Failure | null): string | null {
+  return failure && JSON.stringify(toStoredFailure(failure))
+}
+
+export function decodeFailure(text: string | null): Failure | null {
+  return text === null ? null : toFailure(JSON.parse(text) as StoredFailure)
+}
+
+export function encodeOrigin(origin: Origin | null): string | null {
   return origin && JSON.stringify(origin)
 }
 
-export function originFromText(text: string | null): Origin | null {
+export function decodeOrigin(text: string | null): Origin | null {
   return text === null ? null : (JSON.parse(text) as Origin)
 }
 
-export function historyToText(history: readonly Failure[]): string | null {
-  return history.length === 0 ? null : JSON.stringify(history)
+export function encodeHistory(history: readonly Failure[]): string | null {
+  return history.length === 0 ? null : JSON.stringify(history.map(toStoredFailure))
 }
 
 /** Null or undefined: there are no earlier failures, or they were not read. */
-export function historyFromText(text: string | null | undefined): readonly Failure[] {
-  return text === null || text === undefined ? noHistory : (JSON.parse(text) as Failure[])
+export function decodeHistory(text: string | null | undefined): readonly Failure[] {
+  return text === null || text === undefined
+    ? noHistory
+    : (JSON.parse(text) as StoredFailure[]).map(toFailure)
 }
 
 const untouched: LetterFacts = {
-  requeues: 0,
+  requeueCount: 0,
   lastRedriveAt: null,
   redrives: [],
   nextRedriveAt: null,
@@ -79,21 +117,21 @@ const untouched: LetterFacts = {
  * Null for a letter that nothing was done with, which is the case for most letters. Its `nextRedriveAt` must
  * then be stored elsewhere.
  */
-export function factsToText(facts: LetterFacts): string | null {
-  const { requeues, lastRedriveAt, redrives, discardReason, discardCampaign, restoredAt, wasDead } = facts
+export function encodeFacts(facts: LetterFacts): string | null {
+  const { requeueCount, lastRedriveAt, redrives, discardReason, discardCampaign, restoredAt, wasDead } = facts
   const isUntouched =
-    requeues === 0 &&
+    requeueCount === 0 &&
     lastRedriveAt === null &&
     redrives.length === 0 &&
     discardReason === '' &&
     discardCampaign === undefined &&
     restoredAt === undefined &&
     wasDead === undefined
-  return isUntouched ? null : JSON.stringify(facts)
+  return isUntouched ? null : encodeAllFacts(facts)
 }
 
-export function factsFromText(text: string | null, nextRedriveAt: Instant | null): LetterFacts {
-  if (text !== null) return JSON.parse(text) as LetterFacts
+export function decodeFacts(text: string | null, nextRedriveAt: Instant | null): LetterFacts {
+  if (text !== null) return toFacts(JSON.parse(text) as StoredFacts)
   return nextRedriveAt === null ? untouched : { ...untouched, nextRedriveAt }
 }
 
@@ -101,7 +139,7 @@ export function factsFromText(text: string | null, nextRedriveAt: Instant | null
  * The column `lease_deadline`: the deadline of the lease, or for an imported item that is not leased the
  * deadline that it was imported with.
  */
-export function leaseDeadlineOf(item: ItemHead): Instant | null {
+export function toLeaseDeadline(item: ItemHead): Instant | null {
   if (item.state === 'leased') return item.lease.deadline
   return item.state === 'waiting' ? (item.givenLeaseDeadline ?? null) : null
 }

@@ -65,7 +65,7 @@ describeStores('deleting a queue in steps', (given) => {
     expect(leased).toHaveLength(1)
     while ((await step(queue)).isMore) await expectConsistentStore(given.storage)
     expect(await given.storage.getQueue(queue)).toBeNull()
-    expect(await given.storage.nextDueAt()).toBeNull()
+    expect(await given.storage.readNextDueAt()).toBeNull()
   })
 
   it('no step deletes open letters of a queue unless it is forced', async () => {

@@ -81,7 +81,7 @@ const cycle = <T>(values: readonly T[], index: number): T => values[index % valu
 function letterAt(index: number): ItemToImport {
   const failure = aFailure({
     message: cycle(messages, index),
-    reason: cycle(['http_503', 'http_410', ''], index),
+    errorCode: cycle(['http_503', 'http_410', ''], index),
     errorClass: cycle(['A', 'A.B', ''], index >> 1),
     lastFailedAt: noon - (index % 5) * minute,
   })
@@ -91,8 +91,8 @@ function letterAt(index: number): ItemToImport {
     headers: cycle(headerSets, index) ?? [],
     failure: index % 17 === 0 ? null : failure,
     origin: anOrigin({ name: cycle(['payments', 'orders'], index >> 2) }),
-    diedAt: noon - (index % 7) * minute,
-    redrives: cycle([0, 0, 1, 2, 12], index),
+    deadLetteredAt: noon - (index % 7) * minute,
+    retryCount: cycle([0, 0, 1, 2, 12], index),
     reference: cycle(['', 'r-1', 'r-2', `${longPrefix}1`], index >> 1),
     ...(index % 13 === 0 ? { availableAt: noon + hour } : {}),
     ...(index % 2 === 0 ? { sourceId: `source-${index}` } : {}),
@@ -166,10 +166,10 @@ function aQuery(
       states: some<ListedState>(['waiting', 'scheduled', 'leased', 'done', 'dead', 'discarded']),
       groupIds: some(groupIds),
       origins: some(['payments', 'orders', 'other']),
-      reasons: some(['http_503', 'http_410', 'unknown', 'declared_dead']),
+      errorCodes: some(['http_503', 'http_410', 'unknown', 'declared_dead']),
       slugs: some(['http_503', 'say', 'unknown', 'dead']),
       errorClasses: some(['A', 'A.B', '']),
-      redrives: fc.record(
+      retryCount: fc.record(
         { min: fc.constantFrom(0, 1, 2, 10), max: fc.constantFrom(0, 1, 2, 9) },
         { requiredKeys: [] },
       ),
@@ -212,7 +212,7 @@ function aQuery(
   })
   return fc.record({
     filter: thin,
-    order: fc.constantFrom('diedAt' as const, 'updatedAt' as const),
+    order: fc.constantFrom('deadLetteredAt' as const, 'updatedAt' as const),
     isDescending: fc.boolean(),
     countMax: fc.constantFrom(1, 2, 7, 50, 1_000),
     examinedMax: fc.constantFrom(1, 5, 20, 1_000, 1_000),

@@ -10,9 +10,9 @@ import type { ListedState } from '../../../storage/contract/items.ts'
 import { type LetterFilter, pageBytesMax } from '../../../storage/contract/letters.ts'
 import { takeTurn } from '../../../turns.ts'
 import type { ApiContext } from '../../context.ts'
+import { createAttribution } from '../../http/attribution.ts'
 import { component } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
-import { createTrace } from '../../http/trace.ts'
 import { type Part, sendParts } from '../../http/wire/json-parts.ts'
 import { dlqMessages, prefix } from '../dialects.ts'
 import { type ReadLetters, readNumberedPage } from '../numbered-pages.ts'
@@ -124,7 +124,7 @@ export const topicRoutes = [
       retryAll(
         context,
         request.params.topic,
-        createTrace(request, request.query.reason ?? request.body.reason ?? 'retry-all'),
+        createAttribution(request, request.query.reason ?? request.body.reason ?? 'retry-all'),
       ),
   }),
   route({
@@ -140,7 +140,7 @@ export const topicRoutes = [
       retryAll(
         context,
         request.query.topic,
-        createTrace(request, request.query.reason ?? request.body.reason ?? 'retry-all'),
+        createAttribution(request, request.query.reason ?? request.body.reason ?? 'retry-all'),
       ),
   }),
 ]
@@ -159,7 +159,7 @@ async function writeMessageList(
   const page_size = Math.min(Math.max(given.page_size, 1), pageSizeMax)
   const letters = context.letters()
   const filter = { origins: [topic], states: messageStates }
-  const query = { filter, order: 'diedAt', isDescending: true, page, pageSize: page_size } as const
+  const query = { filter, order: 'deadLetteredAt', isDescending: true, page, pageSize: page_size } as const
   const omitted = new Set<Item>()
   const found = await readNumberedPage(letters, query, readWithBytes(letters, omitted))
   const retriesMax = await readRetriesMax(
@@ -207,7 +207,7 @@ const campaignMsMax = 2_000
 async function retryAll(
   context: ApiContext,
   topic: string,
-  trace: Readonly<{ actor: string; reason: string; requestId: string }>,
+  attribution: Readonly<{ actor: string; reason: string; requestId: string }>,
 ) {
   const letters = context.letters()
   const filter: LetterFilter = { origins: [topic], states: ['waiting', 'scheduled'] }
@@ -231,7 +231,7 @@ async function retryAll(
       limit: null,
       expectedCount: null,
     },
-    trace,
+    attribution,
   )
   const last = await waitUntilSent(
     letters,

@@ -1,5 +1,5 @@
 /** The errors that an operation may answer, by status, in the format of its dialect. */
-import { type ErrorCode, errorEntry, KnownError } from '../../../errors.ts'
+import { type ErrorCode, getErrorEntry, KnownError } from '../../../errors.ts'
 import { isReadPermission } from '../permission.ts'
 import type { Route } from '../route.ts'
 
@@ -13,6 +13,13 @@ const common: readonly ErrorCode[] = [
   'INTERNAL',
   'SERVER_OVERLOADED',
   'SHUTTING_DOWN',
+]
+/** Errors of routes that need a credential, if the server requires credentials. */
+const withCredential: readonly ErrorCode[] = [
+  'CREDENTIAL_MISSING',
+  'CREDENTIAL_REFUSED',
+  'ACCESS_DENIED',
+  'TOO_MANY_FAILED_ATTEMPTS',
 ]
 const withBody: readonly ErrorCode[] = ['BODY_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE']
 const withStore: readonly ErrorCode[] = [
@@ -34,6 +41,7 @@ export function listErrorCodes(row: Route): readonly ErrorCode[] {
   return [
     ...new Set([
       ...common,
+      ...(permission === 'public' ? [] : withCredential),
       ...(schema.body === undefined ? [] : withBody),
       ...(isWithStore ? withStore : []),
       ...(isReadPermission(permission) ? [] : withWrite),
@@ -50,6 +58,6 @@ export function listAnsweredErrors(row: Route): readonly AnsweredError[] {
   const request = { requestId: '', method, path, accept: undefined, bodyBytesMax: 0 }
   return listErrorCodes(row).map((code) => {
     const { status, body } = dialect.renderError(new KnownError(code, ''), request)
-    return { status, wireCode: dialect.readErrorCode(String(body)), hint: errorEntry(code).hint }
+    return { status, wireCode: dialect.readErrorCode(String(body)), hint: getErrorEntry(code).hint }
   })
 }

@@ -1,7 +1,8 @@
 import type { FastifyRequest } from 'fastify'
+import { readAuthorization } from '../../http/credentials.ts'
 import type { Dialect } from '../../http/dialect.ts'
 import { ReplySchema } from '../generated/redrive/queue/v1/queue_pb.ts'
-import { contentError } from './fault.ts'
+import { createContentError } from './fault.ts'
 import { contentTypes, parseFormat } from './format.ts'
 import { toJsonSchema } from './openapi-schema.ts'
 import { renderError } from './render-error.ts'
@@ -28,15 +29,17 @@ export const queueApi: Dialect = {
  */
 function chooseFormats(request: FastifyRequest): void {
   const { headers } = request.raw
+  // Also without access control: the contract refuses every other scheme.
+  if (headers.authorization !== undefined) readAuthorization(headers.authorization)
   const given = headers['content-type']
   const format = parseFormat(given)
   if (format === undefined) {
-    throw contentError(
+    throw createContentError(
       `Content-Type '${given}' is not supported; use application/json or application/protobuf`,
     )
   }
   if (parseFormat(headers.accept) === undefined) {
-    throw contentError(
+    throw createContentError(
       `Accept '${headers.accept}' is not supported; use application/json or application/protobuf`,
     )
   }

@@ -6,6 +6,7 @@ export const statusTexts = {
   400: 'Bad Request',
   401: 'Unauthorized',
   403: 'Forbidden',
+  429: 'Too Many Requests',
   453: 'Request Failed',
   454: 'Retry Request',
   455: 'Client Content Error',
@@ -26,11 +27,11 @@ export class Fault extends KnownError {
   }
 }
 
-export function badRequest(message: string): Fault {
+export function createBadRequest(message: string): Fault {
   return new Fault(400, message)
 }
 
 /** For a body, a Content-Type or an Accept header that the server cannot process. */
-export function contentError(message: string, cause?: unknown): KnownError {
+export function createContentError(message: string, cause?: unknown): KnownError {
   return new KnownError('CONTENT_UNREADABLE', message, cause)
 }

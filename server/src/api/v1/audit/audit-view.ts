@@ -75,7 +75,10 @@ export function viewDetails({ action, details }: Pick<AuditRow, 'action' | 'deta
   return { ...viewSpec(decodeSpec(spec)), ...viewObject(rest) }
 }
 
-/** Names of the store that differ from the names of this API by more than their case. */
+/**
+ * Names of the store that differ from the names of this API by more than their case. Rows of earlier versions
+ * have `expireUs`, `keepDoneUs`, `leaseUs` and `redrives`.
+ */
 const names: Readonly<Record<string, string>> = {
   expireUs: 'expire_timeout',
   isDeadAllowed: 'include_dead',

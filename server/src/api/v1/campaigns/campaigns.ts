@@ -2,10 +2,10 @@
 
 import { Type } from 'typebox'
 import { campaignLetterStates } from '../../../storage/contract/campaigns.ts'
+import { createAttribution } from '../../http/attribution.ts'
 import { abortOnDisconnect } from '../../http/client-disconnect.ts'
 import { component } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
-import { createTrace } from '../../http/trace.ts'
 import { v1 } from '../dialect.ts'
 import { countByStatus, LetterSummary, StatusCounts, viewSummary } from '../letters/letter-view.ts'
 import { NextCursor, pageQuery, readCursor, writeCursor } from '../values/cursor.ts'
@@ -78,7 +78,7 @@ export const campaignRoutes = [
       const letters = context.letters()
       const { signal } = abortOnDisconnect(reply)
       const preview = await letters.campaigns.preview(spec, { isCountedExactly, signal })
-      const slugOf = await letters.slugs(preview.sample)
+      const slugOf = await letters.computeSlugs(preview.sample)
       return {
         is_exact: preview.isExact,
         count: preview.count,
@@ -107,7 +107,7 @@ export const campaignRoutes = [
       const spec = await readCampaignSpec(request.body, context)
       const campaign = await context
         .letters()
-        .campaigns.create(spec, createTrace(request, request.body.reason))
+        .campaigns.create(spec, createAttribution(request, request.body.reason))
       return viewCampaign(campaign)
     },
   }),
@@ -154,7 +154,7 @@ export const campaignRoutes = [
     handler: async ({ params: { id } }, _reply, context) => {
       const letters = context.letters()
       const campaign = await findCampaign(letters, id)
-      return viewReport(campaign, await letters.campaigns.causes(campaign))
+      return viewReport(campaign, await letters.campaigns.readCauses(campaign))
     },
   }),
 
@@ -174,7 +174,7 @@ export const campaignRoutes = [
       const changes = readCampaignChanges(request.body)
       await findCampaign(letters, id)
       return viewCampaign(
-        await letters.campaigns.adjust(id, changes, createTrace(request, request.body.reason)),
+        await letters.campaigns.adjust(id, changes, createAttribution(request, request.body.reason)),
       )
     },
   }),
@@ -214,23 +214,23 @@ export const campaignRoutes = [
     },
     handler: async ({ params: { id }, query: { state, cursor, limit } }, _reply, context) => {
       const { campaigns } = context.letters()
-      const [afterPlace] = cursor === undefined ? [] : readCursor(cursor, `campaign:${id}`, ['number'])
+      const [afterPosition] = cursor === undefined ? [] : readCursor(cursor, `campaign:${id}`, ['number'])
       await findCampaign({ campaigns }, id)
-      const letters = await campaigns.letters(id, {
+      const letters = await campaigns.listLetters(id, {
         ...(state !== undefined && { states: Array.isArray(state) ? state : [state] }),
-        ...(afterPlace !== undefined && { afterPlace }),
+        ...(afterPosition !== undefined && { afterPosition }),
         countMax: limit,
       })
       const last = letters.length < limit ? undefined : letters.at(-1)
       return {
         letters: letters.map((letter) => ({
-          position: letter.place,
+          position: letter.position,
           id: letter.letterId,
           state: letter.state,
           refusal: letter.refusal,
           at: formatTimeOrNull(letter.at),
         })),
-        next_cursor: last === undefined ? null : writeCursor(`campaign:${id}`, [last.place]),
+        next_cursor: last === undefined ? null : writeCursor(`campaign:${id}`, [last.position]),
       }
     },
   }),
@@ -255,7 +255,7 @@ export const campaignRoutes = [
         const { campaigns } = context.letters()
         const { id } = request.params
         await findCampaign({ campaigns }, id)
-        return viewCampaign(await campaigns[action](id, createTrace(request, request.body.reason)))
+        return viewCampaign(await campaigns[action](id, createAttribution(request, request.body.reason)))
       },
     }),
   ),

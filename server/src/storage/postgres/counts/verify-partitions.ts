@@ -4,7 +4,7 @@ import { comparePartition, type PartitionDifference } from '../../shared/compare
 import { decodeGauges } from '../../shared/count-columns.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Connection, Row } from '../connection/connection.ts'
-import { int4s } from '../connection/encode-arrays.ts'
+import { encodeInt4s } from '../connection/encode-arrays.ts'
 import { CountChanges, countedPartitions, decodePartition } from './counts.ts'
 
 /** `correction`: the numbers to add to the counts. */
@@ -45,11 +45,11 @@ async function compareQueues(
   queueIds: readonly number[],
   { differences, correction }: PartitionDrift,
 ): Promise<void> {
-  const ids = [int4s(queueIds)]
-  const rows = byPartition(await connection.query({ text: countRows, isLong: true }, ids))
-  const archived = byPartition(await connection.query({ text: countArchived, isLong: true }, ids))
+  const ids = [encodeInt4s(queueIds)]
+  const rows = indexByPartition(await connection.query({ text: countRows, isLong: true }, ids))
+  const archived = indexByPartition(await connection.query({ text: countArchived, isLong: true }, ids))
   for (const row of await connection.query({ text: readCounted }, ids)) {
-    const key = partitionKey(row)
+    const key = toPartitionKey(row)
     const queueId = readNumber(row, 'queue_id')
     const { queue, partition, createdMs, leaseMs, ...counts } = decodePartition(row)
     const actual = rows.get(key)
@@ -83,10 +83,10 @@ function readSum(row: Row | undefined, column: 'created_sum' | 'lease_sum'): big
   return row === undefined ? 0n : BigInt(readText(row, column))
 }
 
-function byPartition(rows: readonly Row[]): Map<string, Row> {
-  return new Map(rows.map((row) => [partitionKey(row), row]))
+function indexByPartition(rows: readonly Row[]): Map<string, Row> {
+  return new Map(rows.map((row) => [toPartitionKey(row), row]))
 }
 
-function partitionKey(row: Row): string {
+function toPartitionKey(row: Row): string {
   return `${readNumber(row, 'queue_id')}/${readNumber(row, 'partition')}`
 }

@@ -24,7 +24,7 @@ export type RangeFacts = Readonly<{
 export function printPrefilter(filter: LetterFilter, facts: RangeFacts, parameter: Parameter): string[] {
   return [
     ...(facts.hasState ? [] : listConditions(readConditions(filter), stateColumns, parameter)),
-    ...(facts.hasRedrives ? [] : printRedrives(filter.redrives, parameter)),
+    ...(facts.hasRedrives ? [] : printRedrives(filter.retryCount, parameter)),
     ...printTimes(filter, facts, parameter),
     ...(facts.hasKey || filter.key === undefined
       ? []
@@ -39,7 +39,7 @@ export function printPrefilter(filter: LetterFilter, facts: RangeFacts, paramete
 
 const stateColumns = { queue: 'f.queue_id', state: 'f.state' } as const
 
-function printRedrives(redrives: LetterFilter['redrives'], parameter: Parameter): string[] {
+function printRedrives(redrives: LetterFilter['retryCount'], parameter: Parameter): string[] {
   const { min, max } = redrives ?? {}
   const range = {
     ...(min === undefined ? {} : { from: Math.ceil(min) }),
@@ -125,7 +125,7 @@ function printText(text: string, parameter: Parameter): string[] {
 }
 
 /**
- * Searches the text that `headersToText` writes. A byte order mark before a value is not part of the value.
+ * Searches the text that `encodeHeaders` writes. A byte order mark before a value is not part of the value.
  */
 function printHeader({ name, value }: NonNullable<LetterFilter['header']>, parameter: Parameter): string {
   const written =

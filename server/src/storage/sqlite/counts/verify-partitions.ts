@@ -22,8 +22,8 @@ export function comparePartitions(database: Database): QueueDifference[] {
 }
 
 function comparePartitionsOf(database: Database, queueId: number, queue: string): QueueDifference[] {
-  const rows = byPartition(database.all(countRows, queueId))
-  const archived = byPartition(database.all(countArchived, queueId))
+  const rows = indexByPartition(database.all(countRows, queueId))
+  const archived = indexByPartition(database.all(countArchived, queueId))
   return database.all(readCounted, queueId).flatMap((row) => {
     const partition = readNumber(row, 'partition')
     const archivedRow = archived.get(partition)
@@ -65,6 +65,6 @@ function repairPartition(database: Database, id: number, partition: number): voi
     update counts set accepted = ${parts.join(' + ')} where queue_id = ${id} and partition = ${partition};`)
 }
 
-function byPartition(rows: readonly Row[]): Map<number, Row> {
+function indexByPartition(rows: readonly Row[]): Map<number, Row> {
   return new Map(rows.map((row) => [readNumber(row, 'partition'), row]))
 }
