@@ -1,6 +1,6 @@
 /**
- * The place where the commands for keys act: a running server, or the store itself. The store needs no key, so
- * a person with access to the store can never be locked out.
+ * The place where the commands for keys act: a running server, or the store itself. The store needs no key,
+ * so a person with access to the store can never be locked out.
  */
 
 import { createAccess } from '../access/create-access.ts'
