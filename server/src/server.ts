@@ -37,6 +37,7 @@ import { type ClockSkew, createClockSkew } from './ops/clock-skew.ts'
 import type { MetricReport } from './ops/combined-metrics.ts'
 import { logEngineEvent } from './ops/engine-log.ts'
 import { type HealthCheck, readHealth } from './ops/health.ts'
+import type { KafkaLag } from './ops/kafka-metrics.ts'
 import { labelValuesMax } from './ops/labelled-totals.ts'
 import { readLetterFigures } from './ops/letter-metrics.ts'
 import { countLetters, createLetterTotals, type LetterTotals } from './ops/letter-totals.ts'
@@ -349,6 +350,7 @@ function createServerApi(
     engine,
     letters,
     access,
+    kafka,
     health: () => readHealth([...checks, ...kafka.health().map(toKafkaCheck)], version),
     createMetrics: (countConnections) =>
       createMetrics({
@@ -362,6 +364,7 @@ function createServerApi(
         countConnections,
         readClockOffsetSeconds: clockSkew.readOffsetSeconds,
         getReconcileState: reconciler.state,
+        ...(kafka.clusters.length > 0 && { listKafkaLags: () => listLags(kafka) }),
         ...(collectReports !== undefined && { collectReports }),
       }),
     isLocalOnly: settings.access === 'off',
@@ -371,6 +374,10 @@ function createServerApi(
     }),
     log,
   })
+}
+
+function listLags(kafka: Kafka): readonly KafkaLag[] {
+  return kafka.listFigures().flatMap(({ cluster, groups }) => groups.map((each) => ({ cluster, ...each })))
 }
 
 /** A cluster that cannot be reached must not take the server out of service. */

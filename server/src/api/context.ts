@@ -1,5 +1,6 @@
 import type { Access } from '../access/access.ts'
 import type { Clock } from '../core/instant.ts'
+import type { Kafka } from '../drivers/kafka/kafka.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Letters } from '../letters/letters.ts'
 import type { Health } from '../ops/health.ts'
@@ -31,6 +32,7 @@ export type ApiContext = Readonly<{
   letters: () => Letters
   /** Throws STORE_UNAVAILABLE while the store cannot be reached. */
   access: () => Access
+  kafka: Pick<Kafka, 'clusters' | 'health' | 'listFigures' | 'listReaders'>
   health: () => Health
   metrics: Pick<Metrics, 'contentType' | 'render'>
   /** Returns the OpenAPI document as JSON text. */

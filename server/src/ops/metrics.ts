@@ -11,6 +11,7 @@ import { KnownError } from '../errors.ts'
 import type { Counts, QueueCounts } from '../storage/contract/counts.ts'
 import { type AnsweredRequest, AnsweredRequests } from './answered-requests.ts'
 import { combineMetrics, type MetricReport } from './combined-metrics.ts'
+import { type KafkaLag, registerKafkaLag } from './kafka-metrics.ts'
 import { otherLabel } from './labelled-totals.ts'
 import { createLetterMetrics, type LetterFigures, registerLetterTotals } from './letter-metrics.ts'
 import type { LetterTotals } from './letter-totals.ts'
@@ -31,6 +32,8 @@ export type MetricsSources = Readonly<{
   countConnections: () => number
   /** How far the clock of this machine is ahead of the clock of the store; null if the store has none. */
   readClockOffsetSeconds: () => number | null
+  /** The lag of consumer groups at the last reading. */
+  listKafkaLags?: () => readonly KafkaLag[]
   /** The result of the last comparison of counts with rows. */
   getReconcileState: () => ReconcileState
   /** The longest wait of a scrape for the store. */
@@ -82,6 +85,8 @@ export function createMetrics(sources: MetricsSources): Metrics {
   const storeRegistry = new Registry()
   const items = createItemMetrics(storeRegistry)
   const letterMetrics = createLetterMetrics(storeRegistry)
+  // All processes read the same lag, so it must not be added up either.
+  if (sources.listKafkaLags !== undefined) registerKafkaLag(storeRegistry, sources.listKafkaLags)
   registerLetterTotals(registry, sources.letterTotals)
 
   let rendering: Promise<string> | undefined

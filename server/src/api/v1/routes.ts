@@ -3,6 +3,7 @@ import { auditRoutes } from './audit/audit.ts'
 import { campaignRoutes } from './campaigns/campaigns.ts'
 import { campaignEventRoutes } from './campaigns/events.ts'
 import { infoRoutes } from './info.ts'
+import { kafkaRoutes } from './kafka/kafka.ts'
 import { archiveRoutes } from './letters/archive.ts'
 import { captureRoutes } from './letters/capture.ts'
 import { letterCountRoutes } from './letters/counts.ts'
@@ -40,4 +41,5 @@ export const v1Routes: readonly Route[] = [
   ...campaignRoutes,
   ...campaignEventRoutes,
   ...auditRoutes,
+  ...kafkaRoutes,
 ]
