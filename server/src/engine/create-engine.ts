@@ -9,6 +9,7 @@ import type { Engine } from './engine.ts'
 import { createEventEmitter, type EventEmitter } from './events.ts'
 import { createLeaseCallRecorder, type LeaseCallRecorder } from './lease-call-recorder.ts'
 import { createLoop } from './loop.ts'
+import { createScopedEngine } from './scoped-engine.ts'
 import { createQueueAdmin } from './queue-admin.ts'
 import { QueueRuntimes } from './queue-runtimes.ts'
 import { createWriter, type Writer } from './writer.ts'
@@ -59,7 +60,7 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
     refreshing.start()
     recording.start()
   }
-  return {
+  const engine: Engine = {
     ...createQueueAdmin(parts),
     ...createItemCalls(parts),
     ...createReads(parts),
@@ -73,7 +74,12 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
       stopListening()
       await Promise.all([finished, scheduler.stop(), refreshing.stop(), recording.stop(), announcer.stop()])
     },
+    within: (namespaces) => {
+      const peekQueue = (name: string) => runtimes.peek(name)?.queue
+      return createScopedEngine({ engine, storage, peekQueue, namespaces })
+    },
   }
+  return engine
 }
 
 function createParts(storage: Storage, options: EngineOptions): Parts {

@@ -47,3 +47,8 @@ export function createAuditCommand(
     entries: targets.map((target) => ({ at, ...trace, action, target, details })),
   }
 }
+
+/** `namespace` is empty for a target that belongs to several namespaces. */
+export function inNamespace(trace: Trace, namespace: string): Trace {
+  return namespace === '' ? trace : { ...trace, namespace }
+}

@@ -33,13 +33,14 @@ export function createLetterActions(
   return {
     redrive: (letterIds, how, trace) =>
       inSteps<RedriveResult>(together('live'), letterIds, notRedriven, async (ids) => {
-        const { target, edit, isDeadAllowed, isCapped } = how
+        const { target, edit, isDeadAllowed, isCapped, targetNamespaces } = how
         const [redriven] = await engine.write([
           {
             op: 'redrive',
             letters: ids.map((letterId) => ({ letterId, queue: target, edit })),
             isDeadAllowed,
             isCapped,
+            ...(targetNamespaces !== undefined && { targetNamespaces }),
             actor: trace.actor,
             now: clock.now(),
             trace: createTrace(clock, trace, 'letter.redrive', { target, isDeadAllowed }),

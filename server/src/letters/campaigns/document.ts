@@ -56,6 +56,7 @@ export function toCampaign(stored: StoredCampaign, now: number): Campaign {
   const { counts } = stored
   return {
     id: stored.id,
+    namespace: stored.namespace,
     ...shown,
     counts,
     rate: measureRate(facts, now),
@@ -109,6 +110,9 @@ function readSpec(spec: JsonObject): CampaignSpec {
     action: spec.text('action') as CampaignSpec['action'],
     selection: decodeSelection(spec.object('selection')),
     target: spec.textOrNull('target'),
+    ...(Array.isArray(spec.fields.targetNamespaces) && {
+      targetNamespaces: spec.fields.targetNamespaces as string[],
+    }),
     isDeadAllowed: spec.fields.isDeadAllowed === true,
     canaryCount: spec.number('canaryCount'),
     ratePerSecond: spec.number('ratePerSecond'),

@@ -8,7 +8,7 @@ import { type CountedFilter, redrivesCounted } from '../contract/letters.ts'
 
 /** A letter matches a list if its value is in the list. `redrives`: as counted, both bounds included. */
 export type CountCondition =
-  | Readonly<{ on: 'queue'; queues: readonly string[] }>
+  | Readonly<{ on: 'queue'; queues: readonly string[] } | { on: 'queue'; namespaces: readonly string[] }>
   | Readonly<{ on: 'group'; groupIds: readonly number[] }>
   | Readonly<{ on: GroupField; values: readonly string[] }>
   | Readonly<{ on: 'state'; states: readonly ListedState[] }>
@@ -22,9 +22,10 @@ export type GroupField = 'origin' | 'reason' | 'slug' | 'errorClass'
  * letters may have any class match too.
  */
 export function readConditions(filter: CountedFilter, isClassChecked = false): CountCondition[] {
-  const { queues, groupIds, origins, reasons, slugs, errorClasses, states, redrives } = filter
+  const { queues, namespaces, groupIds, origins, reasons, slugs, errorClasses, states, redrives } = filter
   const conditions: CountCondition[] = []
   if (queues !== undefined) conditions.push({ on: 'queue', queues })
+  if (namespaces !== undefined) conditions.push({ on: 'queue', namespaces })
   if (groupIds !== undefined) conditions.push({ on: 'group', groupIds })
   if (origins !== undefined) conditions.push({ on: 'origin', values: origins })
   if (reasons !== undefined) conditions.push({ on: 'reason', values: reasons })

@@ -46,7 +46,7 @@ export function findRanges(database: Database, query: RangesQuery): IndexRanges 
   const own = findOwnRanges(database, query)
   if (own !== undefined) return { ...common, ...own }
   if (order === 'archivedAt') {
-    const queueIds = listLetterQueues(database, filter.queues)
+    const queueIds = listLetterQueues(database, filter)
     return { ...common, where: 'queue_id = ?', ranges: queueIds.map((id) => [id]) }
   }
   const needsCounts = hasGroupFilter(filter) || filter.redrives !== undefined
@@ -78,9 +78,10 @@ function findOwnRanges(database: Database, query: RangesQuery): OwnRanges | unde
 /** `isByDeath`: the index has the letters of each range in the order of their deaths. */
 function chooseIndex(
   database: Database,
-  { letterIds, sourceIds, traceIds, references, key, dueBy }: LetterFilter,
+  filter: LetterFilter,
   table: 'items' | 'archive',
 ): (Omit<OwnRanges, 'isUnordered'> & Readonly<{ isByDeath: boolean }>) | undefined {
+  const { letterIds, sourceIds, traceIds, references, key, dueBy } = filter
   const isLive = table === 'items'
   if (letterIds !== undefined) {
     const where = `root_id = ? and ${isLive ? isLetterSql : isArchivedLetterSql}`
@@ -90,7 +91,7 @@ function chooseIndex(
     const where = 'source_id = ? and source_id is not null and group_id is not null'
     const ids = [...new Set(sourceIds)]
     if (!isLive) return { where, ranges: ids.map((id) => [id]), isByDeath: false }
-    const queueIds = listLetterQueues(database, undefined)
+    const queueIds = listLetterQueues(database, filter)
     const ranges = ids.flatMap((id) => queueIds.map((queueId) => [id, queueId]))
     return { where: `${where} and queue_id = ?`, ranges, isByDeath: false }
   }
@@ -173,11 +174,9 @@ function listQueueStates(database: Database, { queues, states }: LetterFilter): 
     )
 }
 
-/** The named queues that have or had letters. Other queues may have archived items, but no letters. */
-function listLetterQueues(database: Database, queues: readonly string[] | undefined): number[] {
-  const sql = 'select id, name from queues q where exists (select 1 from groups where queue_id = q.id)'
-  return database
-    .arrays(sql)
-    .filter((row) => queues === undefined || queues.includes(readText(row, 1)))
-    .map((row) => readNumber(row, 0))
+/** The selected queues that have or had letters. Other queues may have archived items, but no letters. */
+function listLetterQueues(database: Database, filter: LetterFilter): number[] {
+  const { where, values } = printConditions(database, readConditions(filter), { queue: 'q.id' })
+  const sql = `select id from queues q where exists (select 1 from groups where queue_id = q.id) and ${where}`
+  return database.arrays(sql, ...values).map((row) => readNumber(row, 0))
 }

@@ -1,0 +1,105 @@
+/**
+ * The engine as a caller sees it who may act in some namespaces only. Queues of other namespaces do not exist
+ * in it: every call gets the error for a queue that was never created.
+ */
+import { intersectScope } from '../core/access/scope.ts'
+import type { QueueName } from '../core/ids.ts'
+import { type Queue, systemNamespace } from '../core/queue.ts'
+import { KnownError } from '../errors.ts'
+import type { StoreReads } from '../storage/contract/storage.ts'
+import { scopeStorage } from '../storage/scope/scoped-storage.ts'
+import { checkDeadQueue, queueNotFound } from '../storage/shared/queue-checks.ts'
+import type { Engine } from './engine.ts'
+
+export type ScopedEngineParts = Readonly<{
+  /** The engine of all namespaces. */
+  engine: Engine
+  storage: StoreReads
+  /** The queue, if this server works with it: then a call costs no read from the store. */
+  peekQueue: (name: QueueName) => Queue | undefined
+  namespaces: readonly string[]
+}>
+
+export function createScopedEngine({ engine, storage, peekQueue, namespaces }: ScopedEngineParts): Engine {
+  const visible = scopeStorage(storage, namespaces)
+  const isVisible = async (name: QueueName): Promise<boolean> => {
+    const known = peekQueue(name)
+    if (known !== undefined) return namespaces.includes(known.namespace)
+    return (await visible.getQueue(name)) !== null
+  }
+  const inQueue = async <T>(name: QueueName, call: () => Promise<T>): Promise<T> => {
+    if (!(await isVisible(name))) throw queueNotFound(name)
+    return call()
+  }
+  const checkVisibleDeadQueue = async (name: QueueName, deadQueue: QueueName | null | undefined) => {
+    if (deadQueue == null || deadQueue === name || (await isVisible(deadQueue))) return
+    checkDeadQueue(name, deadQueue, null, false)
+  }
+  return {
+    ...scopeItemCalls(engine, inQueue),
+    createQueue: async (queue, trace) => {
+      const { name, namespace = systemNamespace, deadQueue } = queue
+      if (!namespaces.includes(namespace))
+        throw new KnownError('ACCESS_DENIED', `you may not create queues in namespace ${namespace}`)
+      await checkVisibleDeadQueue(name, deadQueue)
+      return engine.createQueue(queue, trace)
+    },
+    updateQueue: (name, changes, trace) =>
+      inQueue(name, async () => {
+        await checkVisibleDeadQueue(name, changes.deadQueue)
+        return engine.updateQueue(name, changes, trace)
+      }),
+    deleteQueue: (name, trace, how) => inQueue(name, () => engine.deleteQueue(name, trace, how)),
+    getQueue: (name) => visible.getQueue(name),
+    listQueues: (query) => visible.listQueues(query),
+    within: (inner) => engine.within(intersectScope(namespaces, inner)),
+    // Layers that write commands of their own check them.
+    write: engine.write,
+    onEvent: engine.onEvent,
+    hold: engine.hold,
+    advance: engine.advance,
+    recordLeaseCalls: engine.recordLeaseCalls,
+    close: engine.close,
+  }
+}
+
+type ItemCalls = Pick<
+  Engine,
+  | 'reload'
+  | 'produce'
+  | 'lease'
+  | 'complete'
+  | 'retry'
+  | 'extend'
+  | 'importItems'
+  | 'deleteItems'
+  | 'clear'
+  | 'listItems'
+  | 'stats'
+  | 'lastLeaseCallAt'
+>
+
+function scopeItemCalls(
+  engine: Engine,
+  inQueue: <T>(name: QueueName, call: () => Promise<T>) => Promise<T>,
+): ItemCalls {
+  return {
+    reload: (name) => inQueue(name, () => engine.reload(name)),
+    produce: (name, items, options) => inQueue(name, () => engine.produce(name, items, options)),
+    lease: (name, options) => inQueue(name, () => engine.lease(name, options)),
+    complete: (name, partition, ids, options) =>
+      inQueue(name, () => engine.complete(name, partition, ids, options)),
+    retry: (name, partition, items, options) =>
+      inQueue(name, () => engine.retry(name, partition, items, options)),
+    extend: (name, partition, ids, leaseUs, options) =>
+      inQueue(name, () => engine.extend(name, partition, ids, leaseUs, options)),
+    importItems: (name, partition, items, trace) =>
+      inQueue(name, () => engine.importItems(name, partition, items, trace)),
+    deleteItems: (name, partition, ids, trace) =>
+      inQueue(name, () => engine.deleteItems(name, partition, ids, trace)),
+    clear: (name, what, trace) => inQueue(name, () => engine.clear(name, what, trace)),
+    listItems: (query) => inQueue(query.queue, () => engine.listItems(query)),
+    stats: (name) => inQueue(name, () => engine.stats(name)),
+    lastLeaseCallAt: (name) => inQueue(name, () => engine.lastLeaseCallAt(name)),
+  }
+}
