@@ -12,7 +12,7 @@ import { importItems } from './items/import.ts'
 import { lease } from './items/lease.ts'
 import { produce } from './items/produce.ts'
 import { clear, deleteItems } from './items/remove.ts'
-import { complete, extend, retry, shortenLeases, unlease } from './items/settle.ts'
+import { complete, correctLeases, extend, retry, unlease } from './items/settle.ts'
 import { cancelRedrives } from './letters/cancel-redrives.ts'
 import { discardLetters } from './letters/discard.ts'
 import { editLetter } from './letters/edits.ts'
@@ -65,7 +65,7 @@ const handlers: Handlers = {
   'replan-redrives': replanRedrives,
   'postpone-redrives': postponeRedrives,
   'purge-archive': purgeArchive,
-  'shorten-leases': shortenLeases,
+  'correct-leases': correctLeases,
   'put-campaign': putCampaign,
   'freeze-letters': freezeLetters,
   'freeze-ids': freezeIds,
