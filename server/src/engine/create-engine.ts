@@ -9,9 +9,9 @@ import type { Engine } from './engine.ts'
 import { createEventEmitter, type EventEmitter } from './events.ts'
 import { createLeaseCallRecorder, type LeaseCallRecorder } from './lease-call-recorder.ts'
 import { createLoop } from './loop.ts'
-import { createScopedEngine } from './scoped-engine.ts'
 import { createQueueAdmin } from './queue-admin.ts'
 import { QueueRuntimes } from './queue-runtimes.ts'
+import { createScopedEngine } from './scoped-engine.ts'
 import { createWriter, type Writer } from './writer.ts'
 
 export type EngineOptions = Readonly<{

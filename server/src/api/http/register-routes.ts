@@ -11,9 +11,9 @@ import { takeCollectedBody } from './collect-body.ts'
 import { getCheck, getSerializer } from './compile-once.ts'
 import type { Dialect } from './dialect.ts'
 import { limitAnswer, limitBody, limitBodyRead } from './limit-requests.ts'
-import { scopeContext } from './scope-context.ts'
 import type { Authorize } from './permission.ts'
 import { limitBodyBytes, type Route } from './route.ts'
+import { scopeContext } from './scope-context.ts'
 import type { RequestPart } from './validation/validate.ts'
 
 /** The methods that a route can have, in the order in which the Allow header lists them. */

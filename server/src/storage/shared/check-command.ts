@@ -165,7 +165,7 @@ function checkLetterIds(letterIds: readonly string[]): void {
 }
 
 function checkFilter(filter: LetterFilter): void {
-  for (const field of ['queues', 'origins', 'reasons', 'slugs', 'errorClasses'] as const) {
+  for (const field of ['queues', 'namespaces', 'origins', 'reasons', 'slugs', 'errorClasses'] as const) {
     for (const text of filter[field] ?? []) checkText(field, text)
   }
   checkText('text', filter.text)

@@ -105,12 +105,12 @@ function joinGroups(conditions: readonly CountCondition[], parameter: Parameter)
 }
 
 function chooseTable({ filter, by }: LetterCountsQuery): 'letter_sums' | 'slug_sums' | 'letter_counts' {
-  const { slugs, queues, redrives, ...others } = filter
+  const { slugs, queues, namespaces, redrives, ...others } = filter
   const needsGroups = others.groupIds !== undefined || hasGroupConditions(others)
   const isOnlyBy = (...names: readonly CountedBy[]) => by.every((name) => names.includes(name))
   if (needsGroups) return 'letter_counts'
   if (slugs === undefined && isOnlyBy('queue', 'state', 'redrives')) return 'letter_sums'
-  const isForAllQueues = queues === undefined && redrives === undefined
+  const isForAllQueues = queues === undefined && namespaces === undefined && redrives === undefined
   return isForAllQueues && isOnlyBy('slug', 'state') ? 'slug_sums' : 'letter_counts'
 }
 

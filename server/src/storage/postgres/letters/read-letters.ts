@@ -94,18 +94,17 @@ export async function findLettersByUuid(
   })
 }
 
-const readNamespaces: Statement = {
-  name: 'read-letter-namespaces',
-  text: ['items_sourced', 'archive']
-    .map(
-      (table) => `select w.letter_id, q.namespace from unnest($1::uuid[], $2::text[]) as w(uuid, letter_id)
+/** The namespaces of the letters with the UUIDs `$1` and the ids `$2`. */
+export const letterNamespacesSql = ['items_sourced', 'archive']
+  .map(
+    (table) => `select w.letter_id, q.namespace from unnest($1::uuid[], $2::text[]) as w(uuid, letter_id)
         cross join lateral (
           select f.queue_id from redrive.${table} f
           where f.uuid = w.uuid and coalesce(f.root_id, f.id) = w.letter_id and f.origin is not null offset 0) t
         join redrive.queues q on q.id = t.queue_id`,
-    )
-    .join(' union all '),
-}
+  )
+  .join(' union all ')
+const readNamespaces: Statement = { name: 'read-letter-namespaces', text: letterNamespacesSql }
 
 export async function readLetterNamespaces(
   connections: Connections,
