@@ -56,6 +56,7 @@ export function createScopedEngine({ engine, storage, peekQueue, namespaces }: S
     // Layers that write commands of their own check them.
     write: engine.write,
     onEvent: engine.onEvent,
+    onAvailable: engine.onAvailable,
     hold: engine.hold,
     advance: engine.advance,
     recordLeaseCalls: engine.recordLeaseCalls,

@@ -23,9 +23,11 @@ import type { AuditCommand, AuditResults, AuditStore } from './audit.ts'
 import type { CampaignCommand, CampaignResults, CampaignStore } from './campaigns.ts'
 import type { CountStore } from './counts.ts'
 import type { ItemCommand, ItemResults, ItemStore } from './items.ts'
+import type { KafkaCommand, KafkaResults, KafkaStore } from './kafka.ts'
 import type { LetterCommand, LetterResults, LetterStore } from './letters.ts'
 import type { LockCommand, LockResults } from './locks.ts'
 import type { QueueCommand, QueueResults, QueueStore } from './queues.ts'
+import type { WebhookCommand, WebhookResults, WebhookStore } from './webhooks.ts'
 
 export interface Storage
   extends QueueStore,
@@ -34,8 +36,10 @@ export interface Storage
     CountStore,
     LetterStore,
     CampaignStore,
+    WebhookStore,
     AuditStore,
-    AccessStore {
+    AccessStore,
+    KafkaStore {
   readonly kind: 'sqlite' | 'postgres'
   /** The time by which all servers on this store go. */
   readonly clock: StoreClock
@@ -80,6 +84,8 @@ export type Command =
   | LetterCommand
   | CampaignCommand
   | AccessCommand
+  | WebhookCommand
+  | KafkaCommand
 
 /** The type of the result of each command, by its `op`. */
 export type Results = QueueResults &
@@ -89,7 +95,9 @@ export type Results = QueueResults &
   LockResults &
   LetterResults &
   CampaignResults &
-  AccessResults
+  AccessResults &
+  WebhookResults &
+  KafkaResults
 
 export type ResultOf<C extends Command> = Results[C['op']]
 export type ResultsOf<C extends readonly Command[]> = { -readonly [K in keyof C]: ResultOf<C[K]> }

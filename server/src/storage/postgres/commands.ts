@@ -15,6 +15,9 @@ import { lease } from './items/lease.ts'
 import { produce } from './items/produce.ts'
 import { clear, deleteItems } from './items/remove.ts'
 import { complete, correctLeases, extend, retry, unlease } from './items/settle.ts'
+import { advancePositions, claimPartitions } from './kafka/positions.ts'
+import { forgetReplays, passReplays, recordReplays } from './kafka/replays.ts'
+import { returnLetters } from './kafka/return-letters.ts'
 import { cancelRedrives } from './letters/cancel-redrives.ts'
 import { discardLetters } from './letters/discard.ts'
 import { editLetter } from './letters/edits.ts'
@@ -27,6 +30,12 @@ import { deleteQueue } from './queues/delete-queue.ts'
 import { recordLeaseCalls } from './queues/lease-calls.ts'
 import { createQueue, updateQueue } from './queues/queues.ts'
 import type { Transaction } from './transaction.ts'
+import { acceptMessages } from './webhooks/accept.ts'
+import { deleteConsumer, putConsumer } from './webhooks/consumers.ts'
+import { dispatchMessages } from './webhooks/dispatch.ts'
+import { putChannel, putProducer } from './webhooks/entities.ts'
+import { dispatchScheduled } from './webhooks/scheduled.ts'
+import { takeJob } from './webhooks/take-job.ts'
 
 type Op = Command['op']
 type CommandOf<O extends Op> = Extract<Command, { op: O }>
@@ -80,6 +89,20 @@ const handlers: Handlers = {
   'change-access': oneByOne(changeAccess),
   'record-key-uses': oneByOne(recordKeyUses),
   'create-session': oneByOne(createSession),
+  'put-producer': oneByOne(putProducer),
+  'put-channel': oneByOne(putChannel),
+  'put-consumer': oneByOne(putConsumer),
+  'delete-consumer': oneByOne(deleteConsumer),
+  'accept-messages': acceptMessages,
+  'dispatch-messages': oneByOne(dispatchMessages),
+  'dispatch-scheduled': oneByOne(dispatchScheduled),
+  'take-job': oneByOne(takeJob),
+  'claim-kafka-partitions': oneByOne(claimPartitions),
+  'advance-kafka-positions': oneByOne(advancePositions),
+  'return-letters': oneByOne(returnLetters),
+  'record-kafka-replays': oneByOne(recordReplays),
+  'pass-kafka-replays': oneByOne(passReplays),
+  'forget-kafka-replays': oneByOne(forgetReplays),
 }
 
 export function splitIntoRuns(commands: readonly Command[]): CommandRun[] {

@@ -9,11 +9,13 @@
  */
 import { intersectScope } from '../../core/access/scope.ts'
 import type { LetterId, QueueName } from '../../core/ids.ts'
-import type { Queue } from '../../core/queue.ts'
+import { type Queue, systemNamespace } from '../../core/queue.ts'
 import type { CampaignStore } from '../contract/campaigns.ts'
+import type { KafkaStore } from '../contract/kafka.ts'
 import type { CountedFilter, GroupsQuery } from '../contract/letters.ts'
 import type { QueuesQuery } from '../contract/queues.ts'
 import type { StoreReads } from '../contract/storage.ts'
+import type { MessageCounts, WebhookStore } from '../contract/webhooks.ts'
 
 export function scopeStorage(storage: StoreReads, namespaces: readonly string[]): StoreReads {
   const queues = createVisibleQueues(storage, namespaces)
@@ -22,6 +24,7 @@ export function scopeStorage(storage: StoreReads, namespaces: readonly string[])
     ...scopeQueueReads(storage, queues),
     ...scopeLetterReads(storage, queues, namespaces),
     ...scopeCampaignReads(storage, namespaces),
+    ...scopeDriverReads(storage, namespaces),
     listAudit: async (query) =>
       storage.listAudit({ ...query, namespaces: intersectScope(namespaces, query.namespaces) }),
     // The chains belong to all namespaces together.
@@ -215,5 +218,42 @@ function scopeCampaignReads(storage: StoreReads, namespaces: readonly string[]):
       storage.listCampaigns({ ...query, namespaces: intersectScope(namespaces, query.namespaces) }),
     listCampaignLetters: async (query) =>
       (await getCampaign(query.campaignId)) === null ? [] : storage.listCampaignLetters(query),
+  }
+}
+
+const noMessages: MessageCounts = {
+  acknowledged: 0,
+  dispatched: 0,
+  scheduled: 0,
+  scheduledDispatched: 0,
+  nextScheduledAt: null,
+}
+
+/** Webhooks and Kafka clusters belong to the namespace `_system`. */
+function scopeDriverReads(storage: StoreReads, namespaces: readonly string[]): WebhookStore & KafkaStore {
+  const hasSystem = namespaces.includes(systemNamespace)
+  const within = <T>(nothing: T, read: () => Promise<T>): Promise<T> =>
+    hasSystem ? read() : Promise.resolve(nothing)
+  return {
+    listKafkaPositions: (query) => within([], () => storage.listKafkaPositions(query)),
+    listKafkaReplays: (query) => within([], () => storage.listKafkaReplays(query)),
+    listUnpassedPartitions: (query) => within([], () => storage.listUnpassedPartitions(query)),
+    getProducer: (id) => within(null, () => storage.getProducer(id)),
+    getChannel: (id) => within(null, () => storage.getChannel(id)),
+    getConsumer: (channelId, id) => within(null, () => storage.getConsumer(channelId, id)),
+    listConsumersByQueue: (queues) => within([], () => storage.listConsumersByQueue(queues)),
+    listProducers: (page) => within([], () => storage.listProducers(page)),
+    listChannels: (page) => within([], () => storage.listChannels(page)),
+    listConsumers: (query) => within([], () => storage.listConsumers(query)),
+    listConsumersByNumber: (numbers) => within([], () => storage.listConsumersByNumber(numbers)),
+    listConsumerCounts: (channelId) => within([], () => storage.listConsumerCounts(channelId)),
+    readMessages: (numbers) => within([], () => storage.readMessages(numbers)),
+    getMessage: (channelId, id) => within(null, () => storage.getMessage(channelId, id)),
+    listMessages: (query) => within([], () => storage.listMessages(query)),
+    listScheduled: (query) => within([], () => storage.listScheduled(query)),
+    getScheduled: (channelId, id) => within(null, () => storage.getScheduled(channelId, id)),
+    countMessages: (channelId) => within(noMessages, () => storage.countMessages(channelId)),
+    listUndispatched: (query) => within([], () => storage.listUndispatched(query)),
+    readJobs: (jobs) => within([], () => storage.readJobs(jobs)),
   }
 }

@@ -13,6 +13,9 @@ import { lease } from './items/lease.ts'
 import { produce } from './items/produce.ts'
 import { clear, deleteItems } from './items/remove.ts'
 import { complete, correctLeases, extend, retry, unlease } from './items/settle.ts'
+import { advancePositions, claimPartitions } from './kafka/positions.ts'
+import { forgetReplays, passReplays, recordReplays } from './kafka/replays.ts'
+import { returnLetters } from './kafka/return-letters.ts'
 import { cancelRedrives } from './letters/cancel-redrives.ts'
 import { discardLetters } from './letters/discard.ts'
 import { editLetter } from './letters/edits.ts'
@@ -27,6 +30,12 @@ import { recordLeaseCalls } from './queues/lease-calls.ts'
 import { createQueue, updateQueue } from './queues/queues.ts'
 import type { EncodedImportResults, WriterCommand } from './threads/capture-encoding.ts'
 import type { Transaction } from './transaction.ts'
+import { acceptMessages } from './webhooks/accept.ts'
+import { deleteConsumer, putConsumer } from './webhooks/consumers.ts'
+import { dispatchMessages } from './webhooks/dispatch.ts'
+import { putChannel, putProducer } from './webhooks/entities.ts'
+import { dispatchScheduled } from './webhooks/scheduled.ts'
+import { takeJob } from './webhooks/take-job.ts'
 
 type Op = Command['op']
 type Handlers = {
@@ -73,6 +82,20 @@ const handlers: Handlers = {
   'change-access': changeAccess,
   'record-key-uses': recordKeyUses,
   'create-session': createSession,
+  'put-producer': putProducer,
+  'put-channel': putChannel,
+  'put-consumer': putConsumer,
+  'delete-consumer': deleteConsumer,
+  'accept-messages': acceptMessages,
+  'dispatch-messages': dispatchMessages,
+  'dispatch-scheduled': dispatchScheduled,
+  'take-job': takeJob,
+  'claim-kafka-partitions': claimPartitions,
+  'advance-kafka-positions': advancePositions,
+  'return-letters': returnLetters,
+  'record-kafka-replays': recordReplays,
+  'pass-kafka-replays': passReplays,
+  'forget-kafka-replays': forgetReplays,
 }
 
 export function execute(transaction: Transaction, command: WriterCommand): CommandResult {

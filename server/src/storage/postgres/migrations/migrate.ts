@@ -17,7 +17,9 @@ import { groupTemplates } from './0005_group-templates.ts'
 import { findLetters } from './0006_find-letters.ts'
 import { access } from './0007_access.ts'
 import { auditChain } from './0008_audit-chain.ts'
-import { namespaces } from './0009_namespaces.ts'
+import { webhooks } from './0009_webhooks.ts'
+import { kafka } from './0010_kafka.ts'
+import { namespaces } from './0011_namespaces.ts'
 import { dlqStatements } from './dlq-statements.ts'
 
 export const migrations: readonly Migration[] = [
@@ -29,7 +31,9 @@ export const migrations: readonly Migration[] = [
   { name: '0006_find-letters', sql: findLetters },
   { name: '0007_access', sql: access },
   { name: '0008_audit-chain', sql: auditChain },
-  { name: '0009_namespaces', sql: namespaces },
+  { name: '0009_webhooks', sql: webhooks },
+  { name: '0010_kafka', sql: kafka },
+  { name: '0011_namespaces', sql: namespaces },
 ]
 
 /** The oldest PostgreSQL that supports all our statements. */

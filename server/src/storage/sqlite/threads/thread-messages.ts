@@ -11,6 +11,7 @@ import type { AuditQuery } from '../../contract/audit.ts'
 import type { CampaignLettersQuery, CampaignsQuery } from '../../contract/campaigns.ts'
 import type { CountsQuery, QueueCountsQuery } from '../../contract/counts.ts'
 import type { ItemsQuery } from '../../contract/items.ts'
+import type { KafkaPositionsQuery, KafkaReplaysQuery, UnpassedPartitionsQuery } from '../../contract/kafka.ts'
 import type {
   GroupsQuery,
   LetterCountsQuery,
@@ -20,6 +21,13 @@ import type {
 } from '../../contract/letters.ts'
 import type { HeldLock } from '../../contract/locks.ts'
 import type { QueuesQuery } from '../../contract/queues.ts'
+import type {
+  ConsumersQuery,
+  JobLocation,
+  MessagesQuery,
+  PageQuery,
+  UndispatchedQuery,
+} from '../../contract/webhooks.ts'
 import type { IndexRanges } from '../letters/index-ranges.ts'
 import type { Write } from '../write.ts'
 
@@ -54,6 +62,20 @@ export type ReadCall =
   | Readonly<{ read: 'access-state' }>
   | Readonly<{ read: 'access'; query: AccessQuery }>
   | Readonly<{ read: 'holder'; credential: CredentialRef }>
+  | Readonly<{ read: 'producer' | 'channel'; id: string }>
+  | Readonly<{ read: 'consumer' | 'message' | 'scheduled'; channelId: string; id: string }>
+  | Readonly<{ read: 'consumers-by-queue'; queues: readonly string[] }>
+  | Readonly<{ read: 'producers' | 'channels'; page: PageQuery }>
+  | Readonly<{ read: 'consumers'; query: ConsumersQuery }>
+  | Readonly<{ read: 'consumer-counts'; channelId: string | undefined }>
+  | Readonly<{ read: 'messages' | 'consumers-by-number'; numbers: readonly number[] }>
+  | Readonly<{ read: 'channel-messages' | 'scheduled-messages'; query: MessagesQuery }>
+  | Readonly<{ read: 'message-counts'; channelId: string }>
+  | Readonly<{ read: 'undispatched'; query: UndispatchedQuery }>
+  | Readonly<{ read: 'jobs'; jobs: readonly JobLocation[] }>
+  | Readonly<{ read: 'kafka-positions'; query: KafkaPositionsQuery }>
+  | Readonly<{ read: 'kafka-replays'; query: KafkaReplaysQuery }>
+  | Readonly<{ read: 'unpassed-kafka-partitions'; query: UnpassedPartitionsQuery }>
   | Readonly<{ read: 'next-due' }>
   /** `isRepairableOnly`: only the counts that `reconcile` can correct. */
   | Readonly<{ read: 'verify'; isRepairableOnly: boolean }>
