@@ -72,7 +72,9 @@ function scopeActions({ letters, storage, namespaces }: ScopedLettersParts): Act
 }
 
 function scopeCampaigns(campaigns: Campaigns, storage: StoreReads, namespaces: readonly string[]): Campaigns {
-  /** Named letters of other namespaces are left out, like unknown ones: nobody can find out which they are. */
+  /**
+   * Named letters of other namespaces are left out, like unknown ones: nobody can find out which they are.
+   */
   const scopeSpec = async (spec: CampaignSpec): Promise<CampaignSpec> => {
     const targetNamespaces = intersectScope(namespaces, spec.targetNamespaces)
     const { selection } = spec

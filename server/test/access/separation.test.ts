@@ -1,7 +1,7 @@
 /**
  * Tenants cannot see each other. Every route is called as one tenant with the names and ids of the other one,
- * and with names and ids that do not exist: both answers are equal, and neither contains anything of the other
- * tenant. The requests are generated from the route list.
+ * and with names and ids that do not exist: both answers are equal, and neither contains anything of the
+ * other tenant. The requests are generated from the route list.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Route } from '../../src/api/http/route.ts'

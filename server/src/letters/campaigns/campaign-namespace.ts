@@ -24,7 +24,9 @@ async function listNamespaces(
   return found.flatMap((queue) => (queue === null ? [] : [queue.namespace]))
 }
 
-/** A caller who may act in some namespaces only could not see a campaign with letters of several namespaces. */
+/**
+ * A caller who may act in some namespaces only could not see a campaign with letters of several namespaces.
+ */
 export function checkOneNamespace(
   { targetNamespaces }: Pick<CampaignSpec, 'targetNamespaces'>,
   namespace: string,

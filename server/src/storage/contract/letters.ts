@@ -132,7 +132,9 @@ export type RedriveLetters = Readonly<{
   isCapped: boolean
   /** Redrive only letters whose automatic redrive is due at `now`. */
   isDueOnly?: boolean
-  /** Redrive only to queues of these namespaces; others are refused as `no-target`. Default: to every queue. */
+  /**
+   * Redrive only to queues of these namespaces; others are refused as `no-target`. Default: to every queue.
+   */
   targetNamespaces?: readonly string[]
   actor: string
   now: Instant

@@ -4,8 +4,8 @@
  *
  * Every read of the contract is listed here, so that a new read cannot be added without this decision. The
  * cost of a read stays proportional to its answer: filters carry the namespaces, and rows that were read by
- * their ids are checked afterwards. The namespace of a queue and the queue of a letter never change, so a check
- * beside the read is exact.
+ * their ids are checked afterwards. The namespace of a queue and the queue of a letter never change, so a
+ * check beside the read is exact.
  */
 import { intersectScope } from '../../core/access/scope.ts'
 import type { LetterId, QueueName } from '../../core/ids.ts'

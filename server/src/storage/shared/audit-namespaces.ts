@@ -1,6 +1,6 @@
 /**
- * The namespaces of audit rows. Commands on letters and queues do not name a namespace: the store finds it from
- * the target of each row, in the same transaction.
+ * The namespaces of audit rows. Commands on letters and queues do not name a namespace: the store finds it
+ * from the target of each row, in the same transaction.
  */
 import { systemNamespace } from '../../core/queue.ts'
 import type { AuditEntry } from '../contract/audit.ts'
