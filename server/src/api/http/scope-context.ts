@@ -1,7 +1,7 @@
 /**
- * What a request handler can reach, limited to the namespaces in which the caller has the permission of the
- * route. It is the only place where the API applies namespaces: handlers use the parts of their context and
- * cannot see anything else.
+ * The parts that a request handler can reach, limited to the namespaces in which the caller has the
+ * permission of the route. It is the only place where the API applies namespaces: handlers use the parts of
+ * their context and cannot see anything else.
  */
 import type { StoreReads } from '../../storage/contract/storage.ts'
 import { scopeStorage } from '../../storage/scope/scoped-storage.ts'
