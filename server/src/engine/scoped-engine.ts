@@ -8,7 +8,7 @@ import { type Queue, systemNamespace } from '../core/queue.ts'
 import { KnownError } from '../errors.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 import { scopeStorage } from '../storage/scope/scoped-storage.ts'
-import { checkDeadQueue, queueNotFound } from '../storage/shared/queue-checks.ts'
+import { checkDeadQueue, createQueueNotFoundError } from '../storage/shared/queue-checks.ts'
 import type { Engine } from './engine.ts'
 
 export type ScopedEngineParts = Readonly<{
@@ -28,7 +28,7 @@ export function createScopedEngine({ engine, storage, peekQueue, namespaces }: S
     return (await visible.getQueue(name)) !== null
   }
   const inQueue = async <T>(name: QueueName, call: () => Promise<T>): Promise<T> => {
-    if (!(await isVisible(name))) throw queueNotFound(name)
+    if (!(await isVisible(name))) throw createQueueNotFoundError(name)
     return call()
   }
   const checkVisibleDeadQueue = async (name: QueueName, deadQueue: QueueName | null | undefined) => {
@@ -37,19 +37,19 @@ export function createScopedEngine({ engine, storage, peekQueue, namespaces }: S
   }
   return {
     ...scopeItemCalls(engine, inQueue),
-    createQueue: async (queue, trace) => {
+    createQueue: async (queue, attribution) => {
       const { name, namespace = systemNamespace, deadQueue } = queue
       if (!namespaces.includes(namespace))
         throw new KnownError('ACCESS_DENIED', `you may not create queues in namespace ${namespace}`)
       await checkVisibleDeadQueue(name, deadQueue)
-      return engine.createQueue(queue, trace)
+      return engine.createQueue(queue, attribution)
     },
-    updateQueue: (name, changes, trace) =>
+    updateQueue: (name, changes, attribution) =>
       inQueue(name, async () => {
         await checkVisibleDeadQueue(name, changes.deadQueue)
-        return engine.updateQueue(name, changes, trace)
+        return engine.updateQueue(name, changes, attribution)
       }),
-    deleteQueue: (name, trace, how) => inQueue(name, () => engine.deleteQueue(name, trace, how)),
+    deleteQueue: (name, attribution, how) => inQueue(name, () => engine.deleteQueue(name, attribution, how)),
     getQueue: (name) => visible.getQueue(name),
     listQueues: (query) => visible.listQueues(query),
     within: (inner) => engine.within(intersectScope(namespaces, inner)),
@@ -76,8 +76,8 @@ type ItemCalls = Pick<
   | 'deleteItems'
   | 'clear'
   | 'listItems'
-  | 'stats'
-  | 'lastLeaseCallAt'
+  | 'readStats'
+  | 'readLastLeaseCallAt'
 >
 
 function scopeItemCalls(
@@ -92,15 +92,15 @@ function scopeItemCalls(
       inQueue(name, () => engine.complete(name, partition, ids, options)),
     retry: (name, partition, items, options) =>
       inQueue(name, () => engine.retry(name, partition, items, options)),
-    extend: (name, partition, ids, leaseUs, options) =>
-      inQueue(name, () => engine.extend(name, partition, ids, leaseUs, options)),
-    importItems: (name, partition, items, trace) =>
-      inQueue(name, () => engine.importItems(name, partition, items, trace)),
-    deleteItems: (name, partition, ids, trace) =>
-      inQueue(name, () => engine.deleteItems(name, partition, ids, trace)),
-    clear: (name, what, trace) => inQueue(name, () => engine.clear(name, what, trace)),
+    extend: (name, partition, ids, leaseTimeoutUs, options) =>
+      inQueue(name, () => engine.extend(name, partition, ids, leaseTimeoutUs, options)),
+    importItems: (name, partition, items, attribution) =>
+      inQueue(name, () => engine.importItems(name, partition, items, attribution)),
+    deleteItems: (name, partition, ids, attribution) =>
+      inQueue(name, () => engine.deleteItems(name, partition, ids, attribution)),
+    clear: (name, what, attribution) => inQueue(name, () => engine.clear(name, what, attribution)),
     listItems: (query) => inQueue(query.queue, () => engine.listItems(query)),
-    stats: (name) => inQueue(name, () => engine.stats(name)),
-    lastLeaseCallAt: (name) => inQueue(name, () => engine.lastLeaseCallAt(name)),
+    readStats: (name) => inQueue(name, () => engine.readStats(name)),
+    readLastLeaseCallAt: (name) => inQueue(name, () => engine.readLastLeaseCallAt(name)),
   }
 }

@@ -4,8 +4,8 @@ import type { LetterId } from '../core/ids.ts'
 import { KnownError } from '../errors.ts'
 import type { LetterFilter } from '../storage/contract/letters.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
-import { letterNotFound } from '../storage/shared/letter-not-found.ts'
-import { queueNotFound } from '../storage/shared/queue-checks.ts'
+import { createLetterNotFoundError } from '../storage/shared/letter-not-found.ts'
+import { createQueueNotFoundError } from '../storage/shared/queue-checks.ts'
 import type { CampaignSpec, Campaigns, Letters } from './letters.ts'
 import { createSearch } from './search.ts'
 import { createUndo } from './undo.ts'
@@ -28,9 +28,9 @@ export function createScopedLetters(parts: ScopedLettersParts): Letters {
     ...createSearch(storage),
     ...actions,
     ...createUndo(storage, actions),
-    capture: async (queue, captured, trace) => {
-      if ((await storage.getQueue(queue)) === null) throw queueNotFound(queue)
-      return letters.capture(queue, captured, trace)
+    capture: async (queue, captured, attribution) => {
+      if ((await storage.getQueue(queue)) === null) throw createQueueNotFoundError(queue)
+      return letters.capture(queue, captured, attribution)
     },
     campaigns: scopeCampaigns(campaigns, storage, namespaces),
     within: (inner) => letters.within(intersectScope(namespaces, inner)),
@@ -56,18 +56,19 @@ function scopeActions({ letters, storage, namespaces }: ScopedLettersParts): Act
     return results.map((result, index) => ({ ...result, letterId: letterIds[index] ?? result.letterId }))
   }
   return {
-    redrive: (letterIds, how, trace) => {
+    redrive: (letterIds, how, attribution) => {
       const targetNamespaces = intersectScope(namespaces, how.targetNamespaces)
-      return inScope(letterIds, (ids) => letters.redrive(ids, { ...how, targetNamespaces }, trace))
+      return inScope(letterIds, (ids) => letters.redrive(ids, { ...how, targetNamespaces }, attribution))
     },
-    edit: async (letterId, changes, trace) => {
-      if (!(await select([letterId])).has(letterId)) throw letterNotFound(letterId)
-      return letters.edit(letterId, changes, trace)
+    edit: async (letterId, changes, attribution) => {
+      if (!(await select([letterId])).has(letterId)) throw createLetterNotFoundError(letterId)
+      return letters.edit(letterId, changes, attribution)
     },
-    discard: (letterIds, trace) => inScope(letterIds, (ids) => letters.discard(ids, trace)),
-    restore: (letterIds, trace, campaignId) =>
-      inScope(letterIds, (ids) => letters.restore(ids, trace, campaignId)),
-    cancelRedrives: (letterIds, trace) => inScope(letterIds, (ids) => letters.cancelRedrives(ids, trace)),
+    discard: (letterIds, attribution) => inScope(letterIds, (ids) => letters.discard(ids, attribution)),
+    restore: (letterIds, attribution, campaignId) =>
+      inScope(letterIds, (ids) => letters.restore(ids, attribution, campaignId)),
+    cancelRedrives: (letterIds, attribution) =>
+      inScope(letterIds, (ids) => letters.cancelRedrives(ids, attribution)),
   }
 }
 
@@ -97,26 +98,26 @@ function scopeCampaigns(campaigns: Campaigns, storage: StoreReads, namespaces: r
   }
   return {
     preview: async (spec, options) => campaigns.preview(await scopeSpec(spec), options),
-    create: async (spec, trace) => campaigns.create(await scopeSpec(spec), trace),
+    create: async (spec, attribution) => campaigns.create(await scopeSpec(spec), attribution),
     get: (id) => campaigns.get(id),
-    causes: (campaign) => campaigns.causes(campaign),
+    readCauses: (campaign) => campaigns.readCauses(campaign),
     list: (query) => campaigns.list(query),
-    letters: (id, query) => campaigns.letters(id, query),
-    adjust: async (id, changes, trace) => {
+    listLetters: (id, query) => campaigns.listLetters(id, query),
+    adjust: async (id, changes, attribution) => {
       await check(id)
-      return campaigns.adjust(id, changes, trace)
+      return campaigns.adjust(id, changes, attribution)
     },
-    pause: async (id, trace) => {
+    pause: async (id, attribution) => {
       await check(id)
-      return campaigns.pause(id, trace)
+      return campaigns.pause(id, attribution)
     },
-    resume: async (id, trace) => {
+    resume: async (id, attribution) => {
       await check(id)
-      return campaigns.resume(id, trace)
+      return campaigns.resume(id, attribution)
     },
-    cancel: async (id, trace) => {
+    cancel: async (id, attribution) => {
       await check(id)
-      return campaigns.cancel(id, trace)
+      return campaigns.cancel(id, attribution)
     },
     watch: (id, signal) => campaigns.watch(id, signal),
   }

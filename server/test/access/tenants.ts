@@ -60,7 +60,7 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
     engine: () => engine,
     letters: () => letters,
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
-    createMetrics: (connections) =>
+    createMetrics: (countConnections) =>
       createMetrics({
         version: '0.0.0-test',
         storeKind: 'memory',
@@ -69,9 +69,9 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
         readLetters: async () => ({ letters: [], classes: new Map(), campaigns: [] }),
         letterTotals: createLetterTotals(),
         storeWrites: createStoreWriteTimes(),
-        connections,
-        clockOffsetSeconds: () => null,
-        reconciled: () => ({ at: null, differences: 0, differencesTotal: 0 }),
+        countConnections,
+        readClockOffsetSeconds: () => null,
+        getReconcileState: () => ({ at: null, differences: 0, differencesTotal: 0 }),
       }),
     isLocalOnly: true,
     authorize,

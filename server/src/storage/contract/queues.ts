@@ -49,7 +49,7 @@ export type DeleteQueue = Readonly<{
   /** Delete the queue even if it holds open letters, which are lost. */
   isForced?: boolean
   /** The audit row has the number of deleted letters by state. */
-  trace?: AuditContext
+  audit?: AuditContext
 }>
 
 /**

@@ -43,7 +43,7 @@ type ServerReads = Pick<
   | 'close'
   | 'verify'
   | 'reconcile'
-  | 'nextDueAt'
+  | 'readNextDueAt'
   | 'prefetchLetters'
   | 'readAccessState'
   | 'listAccess'
@@ -61,7 +61,7 @@ function scopeServerReads(storage: StoreReads): ServerReads {
     close: () => storage.close(),
     verify: () => storage.verify(),
     reconcile: (lock) => storage.reconcile(lock),
-    nextDueAt: () => storage.nextDueAt(),
+    readNextDueAt: () => storage.readNextDueAt(),
     prefetchLetters: (letterIds) => storage.prefetchLetters(letterIds),
     readAccessState: () => storage.readAccessState(),
     listAccess: (query) => storage.listAccess(query),
@@ -122,8 +122,8 @@ type QueueReads = Pick<
   | 'getQueue'
   | 'listQueues'
   | 'readLeaseCall'
-  | 'counts'
-  | 'queueCounts'
+  | 'readCounts'
+  | 'readQueueCounts'
   | 'listItems'
   | 'listArchive'
   | 'countOpenSince'
@@ -138,11 +138,12 @@ function scopeQueueReads(storage: StoreReads, visible: VisibleQueues): QueueRead
     getQueue: (name) => visible.find(name),
     listQueues: (query) => visible.list(query),
     readLeaseCall: (name) => inQueue(name, null, () => storage.readLeaseCall(name)),
-    counts: async (query) => {
-      if (query.queue !== undefined) return inQueue(query.queue, [], () => storage.counts(query))
-      return visible.select(await storage.counts(query), ({ queue }) => queue)
+    readCounts: async (query) => {
+      if (query.queue !== undefined) return inQueue(query.queue, [], () => storage.readCounts(query))
+      return visible.select(await storage.readCounts(query), ({ queue }) => queue)
     },
-    queueCounts: async (query) => storage.queueCounts({ ...query, queues: await selectNames(query.queues) }),
+    readQueueCounts: async (query) =>
+      storage.readQueueCounts({ ...query, queues: await selectNames(query.queues) }),
     listItems: (query) => inQueue(query.queue, [], () => storage.listItems(query)),
     listArchive: (query) => inQueue(query.queue, [], () => storage.listArchive(query)),
     countOpenSince: async (since, queues) => storage.countOpenSince(since, await selectNames(queues)),

@@ -10,7 +10,7 @@ import { toCampaignCounts, toStoredCampaign } from '../../shared/campaign-rows.t
 import { readJson } from '../../shared/row-values.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { texts } from '../connection/encode-arrays.ts'
+import { encodeTexts } from '../connection/encode-arrays.ts'
 import type { Transaction } from '../transaction.ts'
 
 const insertCampaign: Statement = {
@@ -92,9 +92,9 @@ export async function listCampaigns(
 
 function readPage(connections: Connections, query: CampaignsQuery): Promise<readonly Row[]> {
   const { states, namespaces, beforeId = null, countMax } = query
-  const inNamespaces = namespaces && texts([...new Set(namespaces)].filter(isStorableText))
+  const inNamespaces = namespaces && encodeTexts([...new Set(namespaces)].filter(isStorableText))
   if (states !== undefined) {
-    const values = [texts([...new Set(states)]), beforeId, countMax, inNamespaces ?? null]
+    const values = [encodeTexts([...new Set(states)]), beforeId, countMax, inNamespaces ?? null]
     return connections.read(readCampaignPage, values)
   }
   if (inNamespaces !== undefined)

@@ -1,7 +1,7 @@
 import { openLetterStates } from '../../../core/letter-class.ts'
 import type { DeleteQueue } from '../../contract/queues.ts'
-import { queueEntries, removalDetails } from '../../shared/audit-entries.ts'
-import { checkHoldsNoOpenLetters, queueInUse } from '../../shared/queue-checks.ts'
+import { createQueueEntries, createRemovalDetails } from '../../shared/audit-entries.ts'
+import { checkHoldsNoOpenLetters, createQueueInUseError } from '../../shared/queue-checks.ts'
 import { readNumber } from '../../shared/row-values.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Row, Statement } from '../connection/connection.ts'
@@ -32,7 +32,7 @@ export async function deleteQueue(
   const queueRow = await transaction.get(command.name)
   const { id } = queueRow
   const user = await findDeadQueueUser(transaction, command.name)
-  if (user !== undefined) throw queueInUse(command.name, user)
+  if (user !== undefined) throw createQueueInUseError(command.name, user)
   // The queue may have millions of letters.
   await connection.query({ text: 'set local statement_timeout = 0' })
   // Lock the partitions first, so that no writer can add an item from here on. The row of the queue is
@@ -48,8 +48,8 @@ export async function deleteQueue(
   const letters = countLettersByState((await connection.query(countByState, [id])).map(toStateCount))
   const [purged = {}] = await connection.query(purgeArchive, [id])
   const archived = readNumber(purged, 'n')
-  const details = { ...removalDetails(removed, letters), ...(archived > 0 && { archived }) }
-  await insertAudit(connection, queueEntries(command.trace, command.name, 1, details))
+  const details = { ...createRemovalDetails(removed, letters), ...(archived > 0 && { archived }) }
+  await insertAudit(connection, createQueueEntries(command.audit, command.name, 1, details))
   await dropSums(connection, id, transaction.slot)
   for (const table of tables) {
     await connection.query({ text: `delete from redrive.${table} where queue_id = $1`, isLong: true }, [id])
