@@ -1,5 +1,6 @@
 /** An API on a store with two tenants, and callers who may act in one namespace each. */
 import type { AddressInfo } from 'node:net'
+import { createAccess } from '../../src/access/create-access.ts'
 import { createApi } from '../../src/api/create-api.ts'
 import { createCaller } from '../../src/api/http/caller.ts'
 import { toHttpLimits } from '../../src/api/http/http-limits.ts'
@@ -8,6 +9,7 @@ import type { Identity } from '../../src/core/access/identity.ts'
 import { grantablePermissions } from '../../src/core/access/permissions.ts'
 import { systemNamespace } from '../../src/core/queue.ts'
 import { createEngine } from '../../src/engine/create-engine.ts'
+import { KnownError } from '../../src/errors.ts'
 import { createLetters } from '../../src/letters/create-letters.ts'
 import { createLetterTotals } from '../../src/ops/letter-totals.ts'
 import { createMetrics } from '../../src/ops/metrics.ts'
@@ -19,7 +21,7 @@ export const tenants = ['north', 'south'] as const
 export type Tenant = (typeof tenants)[number]
 
 /** `admin`: all namespaces. */
-const authorize: Authorize = (_permission, request) => {
+const authorize: Authorize = (permission, request) => {
   const name = String(request.headers['x-test-tenant'] ?? 'admin')
   const permissions = new Set(grantablePermissions)
   const namespace = name === 'admin' ? systemNamespace : name
@@ -30,7 +32,9 @@ const authorize: Authorize = (_permission, request) => {
     grants: [{ namespace, permissions }],
     scope: null,
   }
-  return createCaller(identity, request)
+  const caller = createCaller(identity, request)
+  if (permission === 'public' || caller.maySomewhere(permission)) return caller
+  throw new KnownError('ACCESS_DENIED', `user ${name} lacks the permission ${permission}`)
 }
 
 export type TenantApi = Readonly<{
@@ -50,6 +54,7 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
   const { clock } = storage
   const engine = createEngine(storage, { clock, isTicking: false })
   const letters = createLetters({ storage, engine, clock })
+  const access = createAccess({ storage, engine, clock, sessionMs: 60_000, failedAttemptsMax: 100 })
   const { app, drain } = await createApi({
     version: '0.0.0-test',
     clock,
@@ -59,6 +64,7 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
     storage: () => storage,
     engine: () => engine,
     letters: () => letters,
+    access: () => access,
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
     createMetrics: (countConnections) =>
       createMetrics({

@@ -32,7 +32,7 @@ describeStores('deleting a queue in steps', (given) => {
 
   it('each step deletes a limited number of items, counts them, and the queue is deleted last', async () => {
     const { work, letters, copy } = await createLetters()
-    const trace = {
+    const audit = {
       at: noon,
       actor: 'ann',
       action: 'queue.delete',
@@ -42,7 +42,7 @@ describeStores('deleting a queue in steps', (given) => {
     }
     const removed: number[] = []
     for (let isMore = true; isMore; ) {
-      const done = await step(letters, { trace })
+      const done = await step(letters, { audit })
       removed.push(done.removed)
       isMore = done.isMore
       await expectConsistentStore(given.storage)
