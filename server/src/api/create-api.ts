@@ -4,6 +4,7 @@ import type { Metrics } from '../ops/metrics.ts'
 import { type BodyThread, createBodyThread } from './body-thread/body-thread.ts'
 import type { ApiContext } from './context.ts'
 import { type DlqLimits, defaultDlqLimits } from './dlq/limits.ts'
+import type { Certificate } from './http/certificate.ts'
 import type { Dialect } from './http/dialect.ts'
 import type { Drain } from './http/drain.ts'
 import { createHttpServer } from './http/http-server.ts'
@@ -27,6 +28,8 @@ export type ApiParts = Readonly<
     dlqLimits?: DlqLimits
     createMetrics: (connections: () => number) => Metrics
     isLocalOnly: boolean
+    /** The server then speaks HTTPS. */
+    certificate?: Certificate
     authorize?: Authorize
     routes?: readonly Route[]
     dialects?: readonly Dialect[]
@@ -37,7 +40,7 @@ export type ApiParts = Readonly<
 export async function createApi(
   parts: ApiParts,
 ): Promise<Readonly<{ app: FastifyInstance; drain: Drain; metrics: Metrics }>> {
-  const { createMetrics, isLocalOnly, authorize = allowAll, ...rest } = parts
+  const { createMetrics, isLocalOnly, certificate, authorize = allowAll, ...rest } = parts
   const { routes = table.routes, dialects = table.dialects, ...others } = rest
   const { queueLimits = defaultLimits, dlqLimits = defaultDlqLimits, ...context } = others
   const { bodyThread = createBodyThread() } = context
@@ -47,6 +50,7 @@ export async function createApi(
     log: parts.log,
     dialects,
     isLocalOnly,
+    certificate,
     observe: metrics.observe,
   })
   // Only for `reply.sendFile`: the paths that serve files are rows of the route table.
