@@ -21,9 +21,11 @@ import * as table from './routes.ts'
 export type ApiParts = Readonly<
   Omit<
     ApiContext,
-    'openapi' | 'stopping' | 'metrics' | 'queueLimits' | 'dlqLimits' | 'leaseCalls' | 'bodyThread'
+    'openapi' | 'stopping' | 'metrics' | 'queueLimits' | 'dlqLimits' | 'leaseCalls' | 'bodyThread' | 'signIn'
   > & {
     bodyThread?: BodyThread
+    /** Default: no access control. */
+    signIn?: ApiContext['signIn']
     queueLimits?: QueueApiLimits
     dlqLimits?: DlqLimits
     createMetrics: (connections: () => number) => Metrics
@@ -36,6 +38,8 @@ export type ApiParts = Readonly<
   }
 >
 
+const withoutSignIn = { isRequired: false, isSecure: () => false }
+
 /** Creates the complete HTTP edge. The caller starts listening. */
 export async function createApi(
   parts: ApiParts,
@@ -43,7 +47,7 @@ export async function createApi(
   const { createMetrics, isLocalOnly, certificate, authorize = allowAll, ...rest } = parts
   const { routes = table.routes, dialects = table.dialects, ...others } = rest
   const { queueLimits = defaultLimits, dlqLimits = defaultDlqLimits, ...context } = others
-  const { bodyThread = createBodyThread() } = context
+  const { bodyThread = createBodyThread(), signIn = withoutSignIn } = context
   const metrics: Metrics = createMetrics(() => drain.countConnections())
   const { app, drain } = createHttpServer({
     limits: parts.limits,
@@ -65,6 +69,7 @@ export async function createApi(
       dlqLimits,
       leaseCalls: createLeaseCalls(),
       bodyThread,
+      signIn,
       metrics,
       openapi: createOpenapiText(routes, parts.version),
       stopping: drain.signal,

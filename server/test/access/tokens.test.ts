@@ -38,7 +38,12 @@ const claims = { sub: 'u1', preferred_username: 'ann', realm_access: { roles: ['
 describeKeysServer('tokens of an identity provider', 'SQLite memory', settings, (server) => {
   const sign = (
     payload: JWTPayload = claims,
-    more: { key?: Awaited<ReturnType<typeof provider.addKey>>; kid?: string; aud?: string; exp?: string } = {},
+    more: {
+      key?: Awaited<ReturnType<typeof provider.addKey>>
+      kid?: string
+      aud?: string
+      exp?: string
+    } = {},
   ) =>
     new SignJWT(payload)
       .setProtectedHeader({ alg: 'ES256', kid: more.kid ?? 'one' })

@@ -74,7 +74,6 @@ async function startApi(over: Partial<ApiParts> = {}): Promise<TestApi & { stop(
         readClockOffsetSeconds: () => null,
         getReconcileState: () => ({ at: null, differences: 0, differencesTotal: 0 }),
       }),
-    signIn: { isRequired: false, isSecure: () => false },
     isLocalOnly: true,
     log,
     ...over,
