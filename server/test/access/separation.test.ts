@@ -169,8 +169,8 @@ describe.each(['SQLite memory', 'PostgreSQL'] as const)('tenants (%s)', needsOf(
         const refused = await api.send(viewer, 'GET', `/api/v1/letters?${search}`)
         expect(refused.status, refused.text).toBe(403)
       }
-      const spec = { name: 'x', action: 'discard', filter: { payload_contains: 'content' } }
-      const created = await api.send(viewer, 'POST', '/api/v1/campaigns', { ...spec, reason: 'x' })
+      const spec = { action: 'discard', filter: { payload_contains: 'content' } }
+      const created = await api.send(viewer, 'POST', '/api/v1/campaigns', { ...spec, name: 'x', reason: 'x' })
       expect(created.status, created.text).toBe(403)
       const previewed = await api.send(viewer, 'POST', '/api/v1/campaigns/preview', spec)
       expect(previewed.status, previewed.text).toBe(403)

@@ -1,5 +1,5 @@
 /**
- * What a caller sees of an item whose content it may not read: everything that operators need to judge a
+ * The view of an item for a caller that may not read its content: everything that operators need to judge a
  * failure, without the message. Payloads and keys are replaced as a whole, and the values of headers that
  * carry secrets.
  */
