@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { AutomaticRedrive } from './automatic-redrive.ts'
 import { CampaignService } from './campaigns/campaign-service.ts'
 import { Capture } from './capture.ts'
+import { createGroupActions } from './grouping/group-actions.ts'
 import type { Letters } from './letters.ts'
 import { type LettersParts, silent } from './parts.ts'
 import { createLetterActions } from './redrive.ts'
@@ -24,6 +25,7 @@ export function createLetters(given: LettersParts): Letters {
     ...createSearch(storage),
     ...actions,
     ...createUndo(storage, actions),
+    ...createGroupActions(parts),
     campaigns,
     passes: {
       auto: (options) => automaticRedrive.pass(options),

@@ -21,6 +21,7 @@ import type { ArchiveCommand, ArchiveResults, ArchiveStore } from './archive.ts'
 import type { AuditCommand, AuditResults, AuditStore } from './audit.ts'
 import type { CampaignCommand, CampaignResults, CampaignStore } from './campaigns.ts'
 import type { CountStore } from './counts.ts'
+import type { GroupCommand, GroupResults, GroupStore } from './groups.ts'
 import type { ItemCommand, ItemResults, ItemStore } from './items.ts'
 import type { LetterCommand, LetterResults, LetterStore } from './letters.ts'
 import type { LockCommand, LockResults } from './locks.ts'
@@ -32,6 +33,7 @@ export interface Storage
     ArchiveStore,
     CountStore,
     LetterStore,
+    GroupStore,
     CampaignStore,
     AuditStore {
   readonly kind: 'sqlite' | 'postgres'
@@ -76,6 +78,7 @@ export type Command =
   | AuditCommand
   | LockCommand
   | LetterCommand
+  | GroupCommand
   | CampaignCommand
 
 /** The type of the result of each command, by its `op`. */
@@ -85,6 +88,7 @@ export type Results = QueueResults &
   AuditResults &
   LockResults &
   LetterResults &
+  GroupResults &
   CampaignResults
 
 export type ResultOf<C extends Command> = Results[C['op']]

@@ -7,6 +7,7 @@ import { restoreLetters } from './archive/restore.ts'
 import { writeAudit } from './audit/audit.ts'
 import { freezeIds, freezeLetters, skipLetters } from './campaigns/campaign-letters.ts'
 import { putCampaign } from './campaigns/campaigns.ts'
+import { mergeCausesByHand, mergeGroupsByHand, pinTitle } from './groups/change-groups.ts'
 import { advance } from './items/advance.ts'
 import { tryCompletePlain } from './items/complete-plain.ts'
 import { importItems } from './items/import.ts'
@@ -72,6 +73,9 @@ const handlers: Handlers = {
   'postpone-redrives': oneByOne(postponeRedrives),
   'purge-archive': oneByOne(purgeArchive),
   'shorten-leases': oneByOne(shortenLeases),
+  'merge-groups': oneByOne(mergeGroupsByHand),
+  'merge-causes': oneByOne(mergeCausesByHand),
+  'pin-title': oneByOne(pinTitle),
   'put-campaign': oneByOne(putCampaign),
   'freeze-letters': oneByOne(freezeLetters),
   'freeze-ids': oneByOne(freezeIds),

@@ -301,7 +301,7 @@ describeStores('groups of letters', (given) => {
       expect(await count(asked), JSON.stringify(filter)).toEqual(sum)
       expect(await listed(asked), JSON.stringify(filter)).toBe(matching)
     }
-    const slugs = await given.storage.groupSlugs([a?.groupId ?? -1, known?.groupId ?? -1, 1_000_000_000])
+    const slugs = await given.storage.readGroupLabels([a?.groupId ?? -1, known?.groupId ?? -1, 1_000_000_000])
     expect(new Map(slugs.map(({ id, slug }) => [id, slug]))).toEqual(
       new Map([
         [a?.groupId, 'other'],

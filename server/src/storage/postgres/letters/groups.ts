@@ -22,6 +22,14 @@ import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
 import { StaleReadError } from '../connection/errors.ts'
+import {
+  coverGroups,
+  findAliasedKeys,
+  listAlike,
+  lockCauses,
+  lockGroups,
+  mergeAlikeCauses,
+} from '../groups/merge-groups.ts'
 import type { StoredHead } from '../items/rows.ts'
 import type { Transaction } from '../transaction.ts'
 
@@ -97,37 +105,13 @@ const findCandidates: Statement = {
     cross join lateral (
       select f.queue_id, f.id, f.fingerprint, f.origin, f.bucket, f.template from redrive.groups f
       where f.bucket = w.bucket and f.bucket <> '' and f.queue_id = w.queue_id and f.origin = w.origin
-        and f.merged_into is null
       order by f.id limit ${candidatesMax}) g`,
-}
-
-/** The groups of all queues that may have the same cause, the oldest first. */
-const findCauses: Statement = {
-  name: 'find-causes',
-  text: `select g.* from unnest($1::text[]) as w(bucket)
-    cross join lateral (
-      select f.id, f.bucket, f.template, f.cause_key from redrive.groups f
-      where f.bucket = w.bucket and f.bucket <> '' and f.merged_into is null order by f.id limit ${candidatesMax}) g`,
-}
-
-/** In the order of the queues, so that writers do not wait for each other in a circle. */
-const lockGroups: Statement = {
-  name: 'lock-groups-of-queues',
-  text: `select pg_advisory_xact_lock(hashtext('redrive group merges'), w.queue_id)
-    from (select unnest($1::int4[]) as queue_id order by 1) w`,
 }
 
 const widenGroups: Statement = {
   name: 'widen-groups',
   text: `update redrive.groups g set template = w.template, title = w.title
     from unnest($1::int4[], $2::text[], $3::text[]) as w(id, template, title) where g.id = w.id`,
-}
-
-const mergeIntoGroups: Statement = {
-  name: 'merge-into-groups',
-  text: `update redrive.groups g set merged_into = w.root
-    from unnest($1::int4[], $2::int4[]) as w(id, root)
-    where g.id = w.id or (g.merged_into = w.id and g.merged_into is not null)`,
 }
 
 /**
@@ -250,10 +234,10 @@ async function joinGroups(transaction: Transaction, unknown: Map<string, WantedG
   let plans = await planJoins(transaction, comparable)
   const isChange = plans.some(({ created, widened }) => created.length > 0 || widened.size > 0)
   if (isChange) {
-    await transaction.connection.query(lockGroups, [int4s(uniqueQueueIds(unknown.values()))])
+    await lockGroups(transaction.connection, uniqueQueueIds(unknown.values()))
     // Read again: another transaction may have changed the groups before this one got the lock.
     plans = await planJoins(transaction, comparable)
-    await writeJoins(transaction, plans)
+    await writeJoins(transaction, plans, comparable)
   }
   const missing = new Map(unknown)
   const shared: FoldedKey[] = []
@@ -307,11 +291,14 @@ function toIndexedGroup(row: Row): IndexedGroup {
     origin: readText(row, 'origin'),
     bucket: readText(row, 'bucket'),
     template: readText(row, 'template'),
-    isMerged: false,
   }
 }
 
-async function writeJoins({ connection }: Transaction, plans: readonly GroupsPlan[]): Promise<void> {
+async function writeJoins(
+  { connection }: Transaction,
+  plans: readonly GroupsPlan[],
+  wanted: readonly (readonly [string, WantedGroup])[],
+): Promise<void> {
   const widened = plans.flatMap((plan) => [...plan.widened])
   if (widened.length > 0) {
     await connection.query(widenGroups, [
@@ -320,13 +307,22 @@ async function writeJoins({ connection }: Transaction, plans: readonly GroupsPla
       texts(widened.map(([, { title }]) => title)),
     ])
   }
-  const merged = plans.flatMap((plan) => [...plan.merged])
-  if (merged.length > 0) {
-    await connection.query(mergeIntoGroups, [
-      int4s(merged.map(([id]) => id)),
-      int4s(merged.map(([, root]) => root)),
-    ])
+  if (widened.length > 0) {
+    const buckets = uniqueBuckets(wanted.map(([, each]) => each))
+    await mergeAlikeCauses(
+      connection,
+      buckets,
+      widened.map(([id]) => id),
+    )
   }
+  await coverGroups(
+    connection,
+    plans.flatMap((plan) => [...plan.merged]),
+  )
+}
+
+function uniqueBuckets(wanted: readonly WantedGroup[]): string[] {
+  return [...new Set(wanted.map(({ cause }) => cause.bucket))].filter((bucket) => bucket !== '').sort()
 }
 
 function uniqueQueueIds(wanted: Iterable<WantedGroup>): number[] {
@@ -428,20 +424,21 @@ async function createGroups(
 
 /** The keys of groups in other queues that have the same causes, or new ones. */
 async function findCauseKeys({ connection }: Transaction, list: readonly WantedGroup[]): Promise<string[]> {
-  const buckets = [...new Set(list.map(({ cause }) => cause.bucket))].filter((bucket) => bucket !== '')
-  const rows = buckets.length === 0 ? [] : await connection.query(findCauses, [texts(buckets)])
-  const groups = rows.map((row) => ({
-    id: readNumber(row, 'id'),
-    bucket: readText(row, 'bucket'),
-    template: readText(row, 'template'),
-    causeKey: readText(row, 'cause_key'),
-  }))
-  return list.map(({ cause: { bucket, template, causeKey } }) => {
+  const buckets = uniqueBuckets(list)
+  await lockCauses(connection, buckets)
+  const groups = await listAlike(connection, buckets)
+  const aliased = await findAliasedKeys(
+    connection,
+    list.map(({ cause }) => cause.causeKey),
+  )
+  return list.map(({ cause: { bucket, template, causeKey } }, index) => {
     const alike = groups.filter((group) => group.bucket === bucket)
     const match = matchGroup(template, alike)
-    return match.kind === 'create'
-      ? causeKey
-      : (alike.find(({ id }) => id === match.id)?.causeKey ?? causeKey)
+    const found = match.kind === 'create' ? undefined : alike.find(({ id }) => id === match.id)
+    const key = found?.causeKey ?? aliased.get(causeKey) ?? causeKey
+    // The next groups of this list may have the same cause. Stored groups have lower ids.
+    if (bucket !== '') groups.push({ id: 2 ** 40 + index, bucket, template, causeKey: key })
+    return key
   })
 }
 

@@ -12,6 +12,7 @@ import {
   groupFieldColumns,
   printConditions,
 } from '../counts/count-conditions.ts'
+import { resolveGroups } from '../groups/resolve-groups.ts'
 import { listedCodes } from '../items/rows.ts'
 import { listRuns } from './key-runs.ts'
 import { isArchivedLetterSql, isLetterSql } from './letter-rows.ts'
@@ -40,7 +41,8 @@ export type IndexRanges = Readonly<{
   isExact: boolean
 }>
 
-export function findRanges(database: Database, query: RangesQuery): IndexRanges {
+export function findRanges(database: Database, given: RangesQuery): IndexRanges {
+  const query = { ...given, filter: resolveGroups(database, given.filter) }
   const { filter, order } = query
   const common = { query, isUnordered: false, isExact: false }
   const own = findOwnRanges(database, query)
