@@ -5,11 +5,12 @@ import { KnownError } from '../../errors.ts'
 import { takeTurn } from '../../turns.ts'
 import { threadBytesMin } from '../body-thread/body-thread.ts'
 import type { ApiContext } from '../context.ts'
-import { type Capacities, createCapacities } from './capacity.ts'
+import type { Caller } from './caller.ts'
+import { type Capacities, createCapacities, largeBodyBytes } from './capacity.ts'
 import { takeCollectedBody } from './collect-body.ts'
 import { getCheck, getSerializer } from './compile-once.ts'
 import type { Dialect } from './dialect.ts'
-import { limitAnswer, limitBody } from './limit-requests.ts'
+import { limitAnswer, limitBody, limitBodyRead } from './limit-requests.ts'
 import type { Authorize } from './permission.ts'
 import { limitBodyBytes, type Route } from './route.ts'
 import type { RequestPart } from './validation/validate.ts'
@@ -41,7 +42,7 @@ export function registerRoutes(
   for (const method of methods) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
   for (const [dialect, own] of Map.groupBy(routes, (row) => row.dialect)) {
     app.register(async (scope) => {
-      addBodyParsers(dialect, scope, context)
+      addBodyParsers(dialect, scope, context, capacities)
       for (const row of own) registerRoute(scope, row, context, authorize, capacities)
       for (const [path, rows] of Map.groupBy(own, (row) => row.path)) refuseOtherMethods(scope, path, rows)
     })
@@ -51,7 +52,12 @@ export function registerRoutes(
 /** Larger bodies are parsed one per turn of the event loop. */
 const turnBytesMin = 32 * 1_024
 
-function addBodyParsers(dialect: Dialect, scope: FastifyInstance, context: ApiContext): void {
+function addBodyParsers(
+  dialect: Dialect,
+  scope: FastifyInstance,
+  context: ApiContext,
+  capacities: Capacities,
+): void {
   const readBody = (bytes: Buffer, request: FastifyRequest): unknown => {
     dialect.checkMediaType?.(request)
     const reader = request.route?.bodyReader
@@ -76,7 +82,8 @@ function addBodyParsers(dialect: Dialect, scope: FastifyInstance, context: ApiCo
       }
       // Only a larger body waits: a promise per request would slow every small one.
       if (bytes.length < turnBytesMin) parse()
-      else takeTurn().then(parse)
+      else if (bytes.length < largeBodyBytes) takeTurn().then(parse)
+      else limitBodyRead(request.raw, bytes.length, capacities.bodyReads).then(takeTurn).then(parse, done)
     })
   }
 }
@@ -103,14 +110,16 @@ function registerRoute(
     serializerCompiler: ({ schema: answer }) => getSerializer(answer as object),
     onRequest: (request, _reply, done) => {
       request.route = row
+      let caller: Caller | Promise<Caller>
       try {
-        request.caller = authorize(row.permission, request)
-        dialect.prepare?.(request)
+        caller = authorize(row.permission, request)
       } catch (error) {
         done(error as Error)
         return
       }
-      done()
+      // Most credentials are known in memory: a promise per request would slow them.
+      if (caller instanceof Promise) caller.then((found) => admit(found, request, done), done)
+      else admit(caller, request, done)
     },
     preParsing: (request, reply, payload, done) => {
       const limits = { capacity: capacities.bodies, bytesMax }
@@ -129,12 +138,23 @@ function registerRoute(
     ...((row.alsoNeeds !== undefined || row.answerKind !== undefined) && {
       preHandler: async (request: FastifyRequest, reply: FastifyReply) => {
         const more = row.alsoNeeds?.(request)
-        if (more !== undefined) authorize(more, request)
+        if (more !== undefined) await authorize(more, request)
         if (row.answerKind !== undefined) await limitAnswer(row.answerKind, reply, capacities)
       },
     }),
     handler: (request, reply) => handler(request, reply, context),
   })
+}
+
+function admit(caller: Caller, request: FastifyRequest, done: (error?: Error) => void): void {
+  request.caller = caller
+  try {
+    request.route?.dialect.prepare?.(request)
+  } catch (error) {
+    done(error as Error)
+    return
+  }
+  done()
 }
 
 /** Fastify calls no parser for a request without a body. */

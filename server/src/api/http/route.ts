@@ -3,9 +3,10 @@ import type { Static, TObject, TSchema } from 'typebox'
 import type { ErrorCode } from '../../errors.ts'
 import type { ApiContext } from '../context.ts'
 import type { BodyReader } from './body-reader.ts'
+import type { Caller } from './caller.ts'
 import type { AnswerKind } from './capacity.ts'
 import type { Dialect } from './dialect.ts'
-import type { Caller, Permission } from './permission.ts'
+import type { Permission } from './permission.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 

@@ -17,6 +17,7 @@
  */
 import type { QueueName } from '../../core/ids.ts'
 import type { Clock } from '../../core/instant.ts'
+import type { AccessCommand, AccessResults, AccessStore } from './access.ts'
 import type { ArchiveCommand, ArchiveResults, ArchiveStore } from './archive.ts'
 import type { AuditCommand, AuditResults, AuditStore } from './audit.ts'
 import type { CampaignCommand, CampaignResults, CampaignStore } from './campaigns.ts'
@@ -35,7 +36,8 @@ export interface Storage
     LetterStore,
     GroupStore,
     CampaignStore,
-    AuditStore {
+    AuditStore,
+    AccessStore {
   readonly kind: 'sqlite' | 'postgres'
   /** The time by which all servers on this store go. */
   readonly clock: StoreClock
@@ -80,6 +82,7 @@ export type Command =
   | LetterCommand
   | GroupCommand
   | CampaignCommand
+  | AccessCommand
 
 /** The type of the result of each command, by its `op`. */
 export type Results = QueueResults &
@@ -89,7 +92,8 @@ export type Results = QueueResults &
   LockResults &
   LetterResults &
   GroupResults &
-  CampaignResults
+  CampaignResults &
+  AccessResults
 
 export type ResultOf<C extends Command> = Results[C['op']]
 export type ResultsOf<C extends readonly Command[]> = { -readonly [K in keyof C]: ResultOf<C[K]> }

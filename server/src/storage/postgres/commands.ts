@@ -2,6 +2,7 @@
  * The function that executes each command of the contract. Neighbouring commands of one kind are one batch.
  */
 import type { Command, Results } from '../contract/storage.ts'
+import { changeAccess, createSession, recordKeyUses } from './access/change-access.ts'
 import { archive, purgeArchive } from './archive/archive.ts'
 import { restoreLetters } from './archive/restore.ts'
 import { writeAudit } from './audit/audit.ts'
@@ -80,6 +81,9 @@ const handlers: Handlers = {
   'freeze-letters': oneByOne(freezeLetters),
   'freeze-ids': oneByOne(freezeIds),
   'skip-letters': oneByOne(skipLetters),
+  'change-access': oneByOne(changeAccess),
+  'record-key-uses': oneByOne(recordKeyUses),
+  'create-session': oneByOne(createSession),
 }
 
 export function splitIntoRuns(commands: readonly Command[]): CommandRun[] {

@@ -3,8 +3,15 @@ import type { Item } from '../../core/item.ts'
 import type { LetterIdRecord } from '../../core/letter-ids.ts'
 import type { Queue } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
+import type {
+  AccessQuery,
+  AccessRecords,
+  AccessState,
+  CredentialHolder,
+  CredentialRef,
+} from '../contract/access.ts'
 import type { ArchivedItem } from '../contract/archive.ts'
-import type { AuditQuery, AuditRow } from '../contract/audit.ts'
+import type { AuditHead, AuditQuery, AuditRow, ChainedAuditRow } from '../contract/audit.ts'
 import type {
   CampaignLetter,
   CampaignLettersQuery,
@@ -32,8 +39,10 @@ import type { HeldLock } from '../contract/locks.ts'
 import type { QueuesQuery } from '../contract/queues.ts'
 import type { Command, ResultsOf, Storage, StoreClock, StoreReads } from '../contract/storage.ts'
 import type { StoreOptions, StoreTarget } from '../open-storage.ts'
+import { listAccess, readAccessState } from './access/list-access.ts'
+import { readHolder } from './access/read-holder.ts'
 import { getArchivedLetters } from './archive/read-archive.ts'
-import { listAudit } from './audit/audit.ts'
+import { listAudit, readAuditChain, readAuditHeads } from './audit/audit.ts'
 import { listCampaignLetters } from './campaigns/campaign-letters.ts'
 import { getCampaign, listCampaigns } from './campaigns/campaigns.ts'
 import { Announcements } from './connection/announcements.ts'
@@ -185,6 +194,16 @@ class PostgresStorage implements Storage {
     return this.#run(() => listAudit(this.#store.connections, query))
   }
 
+  readAuditChain(
+    query: Readonly<{ afterId: number; countMax: number }>,
+  ): Promise<readonly ChainedAuditRow[]> {
+    return this.#run(() => readAuditChain(this.#store.connections, query))
+  }
+
+  readAuditHeads(): Promise<readonly AuditHead[]> {
+    return this.#run(() => readAuditHeads(this.#store.connections))
+  }
+
   getLetters(letterIds: readonly string[], bytes?: 'head' | 'all'): Promise<readonly ListedLetter[]> {
     return this.#run(() => getLetters(this.#store.connections, letterIds, bytes))
   }
@@ -261,6 +280,18 @@ class PostgresStorage implements Storage {
 
   listCampaignLetters(query: CampaignLettersQuery): Promise<readonly CampaignLetter[]> {
     return this.#run(() => listCampaignLetters(this.#store.connections, query))
+  }
+
+  readAccessState(): Promise<AccessState> {
+    return this.#run(() => readAccessState(this.#store.connections))
+  }
+
+  listAccess<const Q extends AccessQuery>(query: Q): Promise<readonly AccessRecords[Q['of']][]> {
+    return this.#run(() => listAccess(this.#store.connections, query))
+  }
+
+  readHolder(credential: CredentialRef): Promise<CredentialHolder | null> {
+    return this.#run(() => readHolder(this.#store.connections, credential))
   }
 
   nextDueAt(): Promise<Instant | null> {

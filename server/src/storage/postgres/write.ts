@@ -90,6 +90,11 @@ async function trySingleStatement(
   }
 }
 
+/** A namespace with queues is not deleted, so no queue may be created at the same time. */
+function deletesNamespace(command: Command): boolean {
+  return command.op === 'change-access' && command.changes.some(({ change }) => change === 'delete-namespace')
+}
+
 async function writeInTransaction(
   store: StoreContext,
   commands: readonly Command[],
@@ -99,7 +104,7 @@ async function writeInTransaction(
   const { connections, queueCache } = store
   const done = await connections.transaction(beginWrite, async (connection) => {
     const transaction = new Transaction(connection, store, hasRepeats)
-    if (commands.some(({ op }) => definesQueues.has(op))) {
+    if (commands.some((command) => definesQueues.has(command.op) || deletesNamespace(command))) {
       const isDeletion = commands.some(({ op }) => op === 'delete-queue')
       await lockQueueDefinitions(connection, isDeletion ? 'long' : 'short')
     }

@@ -1,6 +1,7 @@
 /** The function that executes each command of the contract. */
 import type { Command, Results } from '../contract/storage.ts'
 import { checkCommand } from '../shared/check-command.ts'
+import { changeAccess, createSession, recordKeyUses } from './access/change-access.ts'
 import { archive, purgeArchive } from './archive/archive.ts'
 import { restoreLetters } from './archive/restore.ts'
 import { writeAudit } from './audit/audit.ts'
@@ -73,6 +74,9 @@ const handlers: Handlers = {
   'freeze-letters': freezeLetters,
   'freeze-ids': freezeIds,
   'skip-letters': skipLetters,
+  'change-access': changeAccess,
+  'record-key-uses': recordKeyUses,
+  'create-session': createSession,
 }
 
 export function execute(transaction: Transaction, command: WriterCommand): CommandResult {

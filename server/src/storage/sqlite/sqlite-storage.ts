@@ -1,4 +1,5 @@
 import { type Clock, fromDate } from '../../core/instant.ts'
+import type { AccessQuery, AccessRecords } from '../contract/access.ts'
 import type { Command, ResultsOf, Storage, StoreReads } from '../contract/storage.ts'
 import type { StoreOptions, StoreTarget } from '../open-storage.ts'
 import type { Backend } from './backend.ts'
@@ -44,6 +45,8 @@ function createStorage(backend: Backend, clock: Clock): Storage {
     listItems: (query) => ask({ read: 'items', query }),
     listArchive: (query) => ask({ read: 'archive', query }),
     listAudit: (query) => ask({ read: 'audit', query }),
+    readAuditChain: (query) => ask({ read: 'audit-chain', ...query }),
+    readAuditHeads: () => ask({ read: 'audit-heads' }),
     getLetters: (letterIds, bytes = 'all') => ask({ read: 'letters-by-id', letterIds, bytes }),
     getArchivedLetters: (letterIds) => ask({ read: 'archived-letters-by-id', letterIds }),
     readPayloadSizes: (letterIds, location) => ask({ read: 'payload-sizes', letterIds, location }),
@@ -66,6 +69,10 @@ function createStorage(backend: Backend, clock: Clock): Storage {
     // The writer reads each letter without a round trip, so there is nothing to read ahead.
     prefetchLetters: async () => {},
     listCampaignLetters: (query) => ask({ read: 'campaign-letters', query }),
+    readAccessState: () => ask({ read: 'access-state' }),
+    listAccess: async <const Q extends AccessQuery>(query: Q) =>
+      (await ask({ read: 'access', query })) as AccessRecords[Q['of']][],
+    readHolder: (credential) => ask({ read: 'holder', credential }),
     nextDueAt: () => ask({ read: 'next-due' }),
     verify: () => ask({ read: 'verify', isRepairableOnly: false }),
     reconcile: (lock) => backend.reconcile(lock) as ReturnType<Storage['reconcile']>,

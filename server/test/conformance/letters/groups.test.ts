@@ -44,13 +44,15 @@ describeStores('groups of letters', (given) => {
     const [group, ...others] = await groups()
     expect(others).toEqual([])
     const [letter] = await given.storage.getLetters(ids)
-    const { fingerprint, origin, reason, slug, errorClass, title } = toCause(letter?.failure ?? null, {
+    const { fingerprint, causeKey, origin, reason, slug, errorClass, title } = toCause(letter?.failure ?? null, {
       name: work,
     })
     expect(group).toEqual({
       id: letter?.groupId,
       queue: letters,
-      ...{ fingerprint, origin, reason, slug, errorClass, title },
+      ...{ fingerprint, causeKey, origin, reason, slug, errorClass, title },
+      isTitlePinned: false,
+      mergedIds: [],
       firstSeenAt: noon + 1,
       lastSeenAt: noon + 333,
       sampleId: ids[2],

@@ -2,8 +2,9 @@
 import { Type } from 'typebox'
 import { titleMax } from '../../../letters/grouping/group-actions.ts'
 import { route } from '../../http/route.ts'
+import { createTrace } from '../../http/trace.ts'
 import { v1 } from '../dialect.ts'
-import { createTrace, Reason } from '../values/reason.ts'
+import { Reason } from '../values/reason.ts'
 import { nullable } from '../values/schemas.ts'
 import { CauseParams, CauseReport, GroupParams, GroupReport, showCause, showGroup } from './show.ts'
 

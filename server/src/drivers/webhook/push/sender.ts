@@ -1,5 +1,6 @@
 /** The interface between the dispatcher and the sender: one attempt per call, bounded in time and memory. */
 import type { Attempt } from '../../../core/webhook/attempt.ts'
+import type { DnsOptions } from './resolve-host.ts'
 
 export type PushRequest = Readonly<{
   url: string
@@ -39,7 +40,7 @@ export type SenderOptions = Readonly<{
   connectTimeoutMs?: number
   /** How long the status and the headers may take once the request is sent. */
   headersTimeoutMs?: number
-  /** How long the first 4 KiB of the body may take once the headers have arrived. */
+  /** How long the body may take once the headers have arrived. Default 5 s. */
   bodyTimeoutMs?: number
   /** Connections to one origin at once. */
   connectionsPerOriginMax?: number
@@ -48,4 +49,7 @@ export type SenderOptions = Readonly<{
   /** Idle sockets of all origins together. */
   idleSocketsMax?: number
   idleTimeoutMs?: number
+  dns?: DnsOptions
+  /** PEM text of authorities to trust instead of the usual ones. */
+  tlsCa?: string
 }>

@@ -15,7 +15,9 @@ import { arrivals } from './0003_arrivals.ts'
 import { leaseCalls } from './0004_lease-calls.ts'
 import { groupTemplates } from './0005_group-templates.ts'
 import { findLetters } from './0006_find-letters.ts'
-import { causes } from './0007_causes.ts'
+import { access } from './0007_access.ts'
+import { auditChain } from './0008_audit-chain.ts'
+import { causes } from './0009_causes.ts'
 import { dlqStatements } from './dlq-statements.ts'
 
 export const migrations: readonly Migration[] = [
@@ -25,7 +27,9 @@ export const migrations: readonly Migration[] = [
   { name: '0004_lease-calls', sql: leaseCalls },
   { name: '0005_group-templates', sql: groupTemplates },
   { name: '0006_find-letters', sql: findLetters },
-  { name: '0007_causes', sql: causes },
+  { name: '0007_access', sql: access },
+  { name: '0008_audit-chain', sql: auditChain },
+  { name: '0009_causes', sql: causes },
 ]
 
 /** The oldest PostgreSQL that supports all our statements. */

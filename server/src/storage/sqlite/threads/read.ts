@@ -1,5 +1,7 @@
+import { listAccess, readAccessState } from '../access/list-access.ts'
+import { readHolder } from '../access/read-holder.ts'
 import { getArchivedLetters } from '../archive/read-archive.ts'
-import { listAudit } from '../audit/audit.ts'
+import { listAudit, readAuditChain, readAuditHeads } from '../audit/audit.ts'
 import { listCampaignLetters } from '../campaigns/campaign-letters.ts'
 import { getCampaign, listCampaigns } from '../campaigns/campaigns.ts'
 import type { Database } from '../connection/database.ts'
@@ -35,6 +37,8 @@ const handlers = {
   items: (database, { query }) => listItems(database, query),
   archive: (database, { query }) => listArchive(database, query),
   audit: (database, { query }) => listAudit(database, query),
+  'audit-chain': (database, call) => readAuditChain(database, call),
+  'audit-heads': (database) => readAuditHeads(database),
   'letters-by-id': (database, { letterIds, bytes }) => getLetters(database, letterIds, bytes),
   'archived-letters-by-id': (database, { letterIds }) => getArchivedLetters(database, letterIds),
   'payload-sizes': (database, { letterIds, location }) => readPayloadSizes(database, letterIds, location),
@@ -53,6 +57,9 @@ const handlers = {
   campaign: (database, { id }) => getCampaign(database, id),
   campaigns: (database, { query }) => listCampaigns(database, query),
   'campaign-letters': (database, { query }) => listCampaignLetters(database, query),
+  'access-state': (database) => readAccessState(database),
+  access: (database, { query }) => listAccess(database, query),
+  holder: (database, { credential }) => readHolder(database, credential),
   'next-due': (database) => nextDueAt(database),
   verify: (database, { isRepairableOnly }) =>
     isRepairableOnly ? verifyCounts(database) : [...verifyCounts(database), ...compareArrivals(database)],

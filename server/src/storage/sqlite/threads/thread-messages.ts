@@ -6,6 +6,7 @@
  */
 import type { Instant } from '../../../core/instant.ts'
 import { type ErrorCode, KnownError } from '../../../errors.ts'
+import type { AccessQuery, CredentialRef } from '../../contract/access.ts'
 import type { AuditQuery } from '../../contract/audit.ts'
 import type { CampaignLettersQuery, CampaignsQuery } from '../../contract/campaigns.ts'
 import type { CountsQuery, QueueCountsQuery } from '../../contract/counts.ts'
@@ -32,6 +33,8 @@ export type ReadCall =
   | Readonly<{ read: 'items'; query: ItemsQuery }>
   | Readonly<{ read: 'archive'; query: ItemsQuery }>
   | Readonly<{ read: 'audit'; query: AuditQuery }>
+  | Readonly<{ read: 'audit-chain'; afterId: number; countMax: number }>
+  | Readonly<{ read: 'audit-heads' }>
   | Readonly<{ read: 'letters-by-id'; letterIds: readonly string[]; bytes: 'head' | 'all' }>
   | Readonly<{ read: 'archived-letters-by-id'; letterIds: readonly string[] }>
   | Readonly<{ read: 'payload-sizes'; letterIds: readonly string[]; location: LetterLocation | undefined }>
@@ -50,6 +53,9 @@ export type ReadCall =
   | Readonly<{ read: 'campaign'; id: string }>
   | Readonly<{ read: 'campaigns'; query: CampaignsQuery }>
   | Readonly<{ read: 'campaign-letters'; query: CampaignLettersQuery }>
+  | Readonly<{ read: 'access-state' }>
+  | Readonly<{ read: 'access'; query: AccessQuery }>
+  | Readonly<{ read: 'holder'; credential: CredentialRef }>
   | Readonly<{ read: 'next-due' }>
   /** `isRepairableOnly`: only the counts that `reconcile` can correct. */
   | Readonly<{ read: 'verify'; isRepairableOnly: boolean }>

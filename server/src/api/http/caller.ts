@@ -1,0 +1,64 @@
+import type { FastifyRequest } from 'fastify'
+import { listNamespaces, mayAct } from '../../core/access/grants.ts'
+import type { Identity } from '../../core/access/identity.ts'
+import type { Permission } from '../../core/access/permissions.ts'
+
+/** The client that sent a request. The audit log records the user, the key and the address. */
+export interface Caller {
+  /** The name of the user. */
+  readonly name: string
+  readonly userId: string
+  /** The visible part of the API key; null: the caller has no key. */
+  readonly keyPrefix: string | null
+  /** The namespace that the key is limited to; null: not limited. */
+  readonly scope: string | null
+  /** The network address of the client; empty if its connection is already closed. */
+  readonly address: string
+  /** Whether the caller has the permission in the namespace. */
+  may(permission: Permission, namespace: string): boolean
+  /** The namespaces in which the caller has the permission. Null: all of them. */
+  listNamespaces(permission: Permission): readonly string[] | null
+}
+
+export function createCaller(identity: Identity, request: FastifyRequest): Caller {
+  return new IdentifiedCaller(identity, request)
+}
+
+/** A class, because an object with closures per request is slower to create. */
+class IdentifiedCaller implements Caller {
+  readonly #identity: Identity
+  readonly #request: FastifyRequest
+
+  constructor(identity: Identity, request: FastifyRequest) {
+    this.#identity = identity
+    this.#request = request
+  }
+
+  get name(): string {
+    return this.#identity.name
+  }
+
+  get userId(): string {
+    return this.#identity.userId
+  }
+
+  get keyPrefix(): string | null {
+    return this.#identity.keyPrefix
+  }
+
+  get scope(): string | null {
+    return this.#identity.scope
+  }
+
+  get address(): string {
+    return this.#request.raw.socket.remoteAddress ?? ''
+  }
+
+  may(permission: Permission, namespace: string): boolean {
+    return mayAct(this.#identity, permission, namespace)
+  }
+
+  listNamespaces(permission: Permission): readonly string[] | null {
+    return listNamespaces(this.#identity, permission)
+  }
+}
