@@ -9,7 +9,11 @@ describeLettersServers('causes over all dead queues', (api) => {
   it('shows one cause with its counts per queue, and a campaign and the letter filter take it', async () => {
     const [a, b] = [await api.createQueues(), await api.createQueues()]
     const url = 'https://api.partner.example/v1/orders/'
-    await api.capture(a.dead, failing(a.queue, `HTTP 503 from ${url}17`), failing(a.queue, `HTTP 503 from ${url}18`))
+    await api.capture(
+      a.dead,
+      failing(a.queue, `HTTP 503 from ${url}17`),
+      failing(a.queue, `HTTP 503 from ${url}18`),
+    )
     await api.capture(a.dead, failing(a.queue, `HTTP 404 from ${url}19`))
     await api.capture(b.dead, failing(b.queue, `HTTP 503 from ${url}20`))
 
@@ -40,10 +44,10 @@ describeLettersServers('causes over all dead queues', (api) => {
     expect(one).toMatchObject({ count: 3, sample: { id: cause.sample_id, queue: b.dead } })
     const letters = await api.get(`/api/v1/letters?cause_id=${cause.id}`)
     expect(letters.body).toMatchObject({ total: 3 })
-    const campaign = { name: 'c', reason: 'r', action: 'discard', filter: { cause_id: cause.id } }
-    const preview = await api.post('/api/v1/campaigns/preview', campaign)
+    const selection = { action: 'discard', filter: { cause_id: cause.id } }
+    const preview = await api.post('/api/v1/campaigns/preview', selection)
     expect(preview.body).toMatchObject({ count: 3, is_exact: true })
-    const created = await api.post('/api/v1/campaigns', campaign)
+    const created = await api.post('/api/v1/campaigns', { name: 'c', reason: 'r', ...selection })
     expect(created.body).toMatchObject({ filter: { cause_id: [cause.id] } })
     const report = async () => (await api.get(`/api/v1/campaigns/${created.body.id}`)).body
     expect((await pollUntil(report, ({ state }) => state === 'done')).counts).toMatchObject({ discarded: 3 })
