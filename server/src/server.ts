@@ -156,6 +156,8 @@ function createStoreParts(
       if (!settings['test.hooks']) clock.follow(storage.clock)
       engine = createEngine(storage, {
         clock,
+        // Clients may set the clock of test hooks forward, to see what happens then.
+        ...(!settings['test.hooks'] && { elapsedUs: () => performance.now() * usPerMs }),
         requestsMax: settings['queue.requests_max'],
         batchMsMax: settings['queue.store_timeout'],
         isTicking: !settings.read_only,

@@ -15,7 +15,7 @@ import { importItems } from './items/import.ts'
 import { lease } from './items/lease.ts'
 import { produce } from './items/produce.ts'
 import { clear, deleteItems } from './items/remove.ts'
-import { complete, extend, retry, shortenLeases, unlease } from './items/settle.ts'
+import { complete, correctLeases, extend, retry, unlease } from './items/settle.ts'
 import { cancelRedrives } from './letters/cancel-redrives.ts'
 import { discardLetters } from './letters/discard.ts'
 import { editLetter } from './letters/edits.ts'
@@ -73,10 +73,10 @@ const handlers: Handlers = {
   'replan-redrives': oneByOne(replanRedrives),
   'postpone-redrives': oneByOne(postponeRedrives),
   'purge-archive': oneByOne(purgeArchive),
-  'shorten-leases': oneByOne(shortenLeases),
   'merge-groups': oneByOne(mergeGroupsByHand),
   'merge-causes': oneByOne(mergeCausesByHand),
   'pin-title': oneByOne(pinTitle),
+  'correct-leases': oneByOne(correctLeases),
   'put-campaign': oneByOne(putCampaign),
   'freeze-letters': oneByOne(freezeLetters),
   'freeze-ids': oneByOne(freezeIds),

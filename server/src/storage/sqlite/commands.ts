@@ -13,7 +13,7 @@ import { importItems } from './items/import.ts'
 import { lease } from './items/lease.ts'
 import { produce } from './items/produce.ts'
 import { clear, deleteItems } from './items/remove.ts'
-import { complete, extend, retry, shortenLeases, unlease } from './items/settle.ts'
+import { complete, correctLeases, extend, retry, unlease } from './items/settle.ts'
 import { cancelRedrives } from './letters/cancel-redrives.ts'
 import { discardLetters } from './letters/discard.ts'
 import { editLetter } from './letters/edits.ts'
@@ -66,10 +66,10 @@ const handlers: Handlers = {
   'replan-redrives': replanRedrives,
   'postpone-redrives': postponeRedrives,
   'purge-archive': purgeArchive,
-  'shorten-leases': shortenLeases,
   'merge-groups': mergeGroupsByHand,
   'merge-causes': mergeCausesByHand,
   'pin-title': pinTitle,
+  'correct-leases': correctLeases,
   'put-campaign': putCampaign,
   'freeze-letters': freezeLetters,
   'freeze-ids': freezeIds,
