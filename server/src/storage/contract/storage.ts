@@ -27,6 +27,7 @@ import type { ItemCommand, ItemResults, ItemStore } from './items.ts'
 import type { LetterCommand, LetterResults, LetterStore } from './letters.ts'
 import type { LockCommand, LockResults } from './locks.ts'
 import type { QueueCommand, QueueResults, QueueStore } from './queues.ts'
+import type { WebhookCommand, WebhookResults, WebhookStore } from './webhooks.ts'
 
 export interface Storage
   extends QueueStore,
@@ -36,6 +37,7 @@ export interface Storage
     LetterStore,
     GroupStore,
     CampaignStore,
+    WebhookStore,
     AuditStore,
     AccessStore {
   readonly kind: 'sqlite' | 'postgres'
@@ -83,6 +85,7 @@ export type Command =
   | GroupCommand
   | CampaignCommand
   | AccessCommand
+  | WebhookCommand
 
 /** The type of the result of each command, by its `op`. */
 export type Results = QueueResults &
@@ -93,7 +96,8 @@ export type Results = QueueResults &
   LetterResults &
   GroupResults &
   CampaignResults &
-  AccessResults
+  AccessResults &
+  WebhookResults
 
 export type ResultOf<C extends Command> = Results[C['op']]
 export type ResultsOf<C extends readonly Command[]> = { -readonly [K in keyof C]: ResultOf<C[K]> }

@@ -28,6 +28,12 @@ import { deleteQueue } from './queues/delete-queue.ts'
 import { recordLeaseCalls } from './queues/lease-calls.ts'
 import { createQueue, updateQueue } from './queues/queues.ts'
 import type { Transaction } from './transaction.ts'
+import { acceptMessages } from './webhooks/accept.ts'
+import { deleteConsumer, putConsumer } from './webhooks/consumers.ts'
+import { dispatchMessages } from './webhooks/dispatch.ts'
+import { putChannel, putProducer } from './webhooks/entities.ts'
+import { dispatchScheduled } from './webhooks/scheduled.ts'
+import { takeJob } from './webhooks/take-job.ts'
 
 type Op = Command['op']
 type CommandOf<O extends Op> = Extract<Command, { op: O }>
@@ -84,6 +90,14 @@ const handlers: Handlers = {
   'change-access': oneByOne(changeAccess),
   'record-key-uses': oneByOne(recordKeyUses),
   'create-session': oneByOne(createSession),
+  'put-producer': oneByOne(putProducer),
+  'put-channel': oneByOne(putChannel),
+  'put-consumer': oneByOne(putConsumer),
+  'delete-consumer': oneByOne(deleteConsumer),
+  'accept-messages': acceptMessages,
+  'dispatch-messages': oneByOne(dispatchMessages),
+  'dispatch-scheduled': oneByOne(dispatchScheduled),
+  'take-job': oneByOne(takeJob),
 }
 
 export function splitIntoRuns(commands: readonly Command[]): CommandRun[] {

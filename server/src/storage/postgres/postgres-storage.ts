@@ -38,6 +38,22 @@ import type {
 import type { HeldLock } from '../contract/locks.ts'
 import type { QueuesQuery } from '../contract/queues.ts'
 import type { Command, ResultsOf, Storage, StoreClock, StoreReads } from '../contract/storage.ts'
+import type {
+  Channel,
+  Consumer,
+  ConsumerCounts,
+  ConsumersQuery,
+  JobLocation,
+  JobState,
+  Message,
+  MessageCounts,
+  MessageHead,
+  MessagesQuery,
+  PageQuery,
+  Producer,
+  ScheduledMessage,
+  UndispatchedQuery,
+} from '../contract/webhooks.ts'
 import type { StoreOptions, StoreTarget } from '../open-storage.ts'
 import { listAccess, readAccessState } from './access/list-access.ts'
 import { readHolder } from './access/read-holder.ts'
@@ -72,6 +88,18 @@ import { readLeaseCall } from './queues/lease-calls.ts'
 import { QueueCache } from './queues/queue-cache.ts'
 import { getQueue, listQueues } from './queues/queues.ts'
 import { CountSlots, type StoreContext } from './store-context.ts'
+import {
+  getConsumer,
+  listConsumerCounts,
+  listConsumers,
+  listConsumersByNumber,
+  listConsumersByQueue,
+} from './webhooks/consumers.ts'
+import { getEntity, listEntities } from './webhooks/entities.ts'
+import { readJobs } from './webhooks/jobs.ts'
+import { countMessages } from './webhooks/message-counts.ts'
+import { getMessage, listMessages, listUndispatched, readMessages } from './webhooks/messages.ts'
+import { getScheduled } from './webhooks/scheduled.ts'
 import { write } from './write.ts'
 
 const poolMaxDefault = 10
@@ -292,6 +320,74 @@ class PostgresStorage implements Storage {
 
   readHolder(credential: CredentialRef): Promise<CredentialHolder | null> {
     return this.#run(() => readHolder(this.#store.connections, credential))
+  }
+
+  getProducer(id: string): Promise<Producer | null> {
+    return this.#run(() => getEntity(this.#store.connections, 'webhook_producers', id))
+  }
+
+  getChannel(id: string): Promise<Channel | null> {
+    return this.#run(() => getEntity(this.#store.connections, 'webhook_channels', id))
+  }
+
+  getConsumer(channelId: string, id: string): Promise<Consumer | null> {
+    return this.#run(() => getConsumer(this.#store.connections, channelId, id))
+  }
+
+  listConsumersByQueue(queues: readonly string[]): Promise<readonly Consumer[]> {
+    return this.#run(() => listConsumersByQueue(this.#store.connections, queues))
+  }
+
+  listProducers(page: PageQuery): Promise<readonly Producer[]> {
+    return this.#run(() => listEntities(this.#store.connections, 'webhook_producers', page))
+  }
+
+  listChannels(page: PageQuery): Promise<readonly Channel[]> {
+    return this.#run(() => listEntities(this.#store.connections, 'webhook_channels', page))
+  }
+
+  listConsumers(query: ConsumersQuery): Promise<readonly Consumer[]> {
+    return this.#run(() => listConsumers(this.#store.connections, query))
+  }
+
+  listConsumerCounts(channelId?: string): Promise<readonly ConsumerCounts[]> {
+    return this.#run(() => listConsumerCounts(this.#store.connections, channelId))
+  }
+
+  readMessages(numbers: readonly number[]): Promise<readonly Message[]> {
+    return this.#run(() => readMessages(this.#store.connections, numbers))
+  }
+
+  getMessage(channelId: string, id: string): Promise<Message | null> {
+    return this.#run(() => getMessage(this.#store.connections, channelId, id))
+  }
+
+  listConsumersByNumber(numbers: readonly number[]): Promise<readonly Consumer[]> {
+    return this.#run(() => listConsumersByNumber(this.#store.connections, numbers))
+  }
+
+  listMessages(query: MessagesQuery): Promise<readonly MessageHead[]> {
+    return this.#run(() => listMessages(this.#store.connections, 'webhook_messages', query))
+  }
+
+  listScheduled(query: MessagesQuery): Promise<readonly MessageHead[]> {
+    return this.#run(() => listMessages(this.#store.connections, 'webhook_scheduled', query))
+  }
+
+  countMessages(channelId: string): Promise<MessageCounts> {
+    return this.#run(() => countMessages(this.#store.connections, channelId))
+  }
+
+  getScheduled(channelId: string, id: string): Promise<ScheduledMessage | null> {
+    return this.#run(() => getScheduled(this.#store.connections, channelId, id))
+  }
+
+  listUndispatched(query: UndispatchedQuery): Promise<readonly number[]> {
+    return this.#run(() => listUndispatched(this.#store.connections, query))
+  }
+
+  readJobs(jobs: readonly JobLocation[]): Promise<readonly JobState[]> {
+    return this.#run(() => readJobs(this.#store.connections, jobs))
   }
 
   nextDueAt(): Promise<Instant | null> {

@@ -28,6 +28,12 @@ import { recordLeaseCalls } from './queues/lease-calls.ts'
 import { createQueue, updateQueue } from './queues/queues.ts'
 import type { EncodedImportResults, WriterCommand } from './threads/capture-encoding.ts'
 import type { Transaction } from './transaction.ts'
+import { acceptMessages } from './webhooks/accept.ts'
+import { deleteConsumer, putConsumer } from './webhooks/consumers.ts'
+import { dispatchMessages } from './webhooks/dispatch.ts'
+import { putChannel, putProducer } from './webhooks/entities.ts'
+import { dispatchScheduled } from './webhooks/scheduled.ts'
+import { takeJob } from './webhooks/take-job.ts'
 
 type Op = Command['op']
 type Handlers = {
@@ -77,6 +83,14 @@ const handlers: Handlers = {
   'change-access': changeAccess,
   'record-key-uses': recordKeyUses,
   'create-session': createSession,
+  'put-producer': putProducer,
+  'put-channel': putChannel,
+  'put-consumer': putConsumer,
+  'delete-consumer': deleteConsumer,
+  'accept-messages': acceptMessages,
+  'dispatch-messages': dispatchMessages,
+  'dispatch-scheduled': dispatchScheduled,
+  'take-job': takeJob,
 }
 
 export function execute(transaction: Transaction, command: WriterCommand): CommandResult {

@@ -1,6 +1,7 @@
 import { type Clock, fromDate } from '../../core/instant.ts'
 import type { AccessQuery, AccessRecords } from '../contract/access.ts'
 import type { Command, ResultsOf, Storage, StoreReads } from '../contract/storage.ts'
+import type { WebhookStore } from '../contract/webhooks.ts'
 import type { StoreOptions, StoreTarget } from '../open-storage.ts'
 import type { Backend } from './backend.ts'
 import { MemoryBackend } from './memory-backend.ts'
@@ -26,8 +27,10 @@ function chooseClock({ clock, machineClock }: StoreOptions): Clock {
   return clock ?? machineClock ?? { now: () => fromDate(new Date()) }
 }
 
+type Ask = <const C extends ReadCall>(call: C) => Promise<ReadResult<C['read']>>
+
 function createStorage(backend: Backend, clock: Clock): Storage {
-  const ask = <const C extends ReadCall>(call: C) => backend.read(call) as Promise<ReadResult<C['read']>>
+  const ask: Ask = <const C extends ReadCall>(call: C) => backend.read(call) as Promise<ReadResult<C['read']>>
   return {
     kind: 'sqlite',
     // A SQLite store has no clock: its only server goes by the clock of its machine.
@@ -73,6 +76,7 @@ function createStorage(backend: Backend, clock: Clock): Storage {
     listAccess: async <const Q extends AccessQuery>(query: Q) =>
       (await ask({ read: 'access', query })) as AccessRecords[Q['of']][],
     readHolder: (credential) => ask({ read: 'holder', credential }),
+    ...createWebhookReads(ask),
     nextDueAt: () => ask({ read: 'next-due' }),
     verify: () => ask({ read: 'verify', isRepairableOnly: false }),
     reconcile: (lock) => backend.reconcile(lock) as ReturnType<Storage['reconcile']>,
@@ -84,6 +88,28 @@ function createStorage(backend: Backend, clock: Clock): Storage {
       await backend.checkSpace()
     },
     close: () => backend.close(),
+  }
+}
+
+function createWebhookReads(ask: Ask): WebhookStore {
+  return {
+    getProducer: (id) => ask({ read: 'producer', id }),
+    getChannel: (id) => ask({ read: 'channel', id }),
+    getConsumer: (channelId, id) => ask({ read: 'consumer', channelId, id }),
+    listConsumersByQueue: (queues) => ask({ read: 'consumers-by-queue', queues }),
+    listProducers: (page) => ask({ read: 'producers', page }),
+    listChannels: (page) => ask({ read: 'channels', page }),
+    listConsumers: (query) => ask({ read: 'consumers', query }),
+    listConsumerCounts: (channelId) => ask({ read: 'consumer-counts', channelId }),
+    readMessages: (numbers) => ask({ read: 'messages', numbers }),
+    getMessage: (channelId, id) => ask({ read: 'message', channelId, id }),
+    listConsumersByNumber: (numbers) => ask({ read: 'consumers-by-number', numbers }),
+    listMessages: (query) => ask({ read: 'channel-messages', query }),
+    listScheduled: (query) => ask({ read: 'scheduled-messages', query }),
+    countMessages: (channelId) => ask({ read: 'message-counts', channelId }),
+    getScheduled: (channelId, id) => ask({ read: 'scheduled', channelId, id }),
+    listUndispatched: (query) => ask({ read: 'undispatched', query }),
+    readJobs: (jobs) => ask({ read: 'jobs', jobs }),
   }
 }
 

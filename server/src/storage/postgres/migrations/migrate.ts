@@ -17,7 +17,8 @@ import { groupTemplates } from './0005_group-templates.ts'
 import { findLetters } from './0006_find-letters.ts'
 import { access } from './0007_access.ts'
 import { auditChain } from './0008_audit-chain.ts'
-import { causes } from './0009_causes.ts'
+import { webhooks } from './0009_webhooks.ts'
+import { causes } from './0010_causes.ts'
 import { dlqStatements } from './dlq-statements.ts'
 
 export const migrations: readonly Migration[] = [
@@ -29,7 +30,8 @@ export const migrations: readonly Migration[] = [
   { name: '0006_find-letters', sql: findLetters },
   { name: '0007_access', sql: access },
   { name: '0008_audit-chain', sql: auditChain },
-  { name: '0009_causes', sql: causes },
+  { name: '0009_webhooks', sql: webhooks },
+  { name: '0010_causes', sql: causes },
 ]
 
 /** The oldest PostgreSQL that supports all our statements. */

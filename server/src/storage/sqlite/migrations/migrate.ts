@@ -17,7 +17,8 @@ import { groupTemplates } from './0005_group-templates.ts'
 import { findLetters } from './0006_find-letters.ts'
 import { access } from './0007_access.ts'
 import { auditChain } from './0008_audit-chain.ts'
-import { causes } from './0009_causes.ts'
+import { webhooks } from './0009_webhooks.ts'
+import { causes } from './0010_causes.ts'
 
 /** Marks a file as ours ("Rdrv"), so that another program's database is never migrated by mistake. */
 const applicationId = 0x52647276
@@ -31,7 +32,8 @@ export const migrations: readonly Migration[] = [
   { name: '0006_find-letters', sql: findLetters },
   { name: '0007_access', sql: access },
   { name: '0008_audit-chain', sql: auditChain },
-  { name: '0009_causes', sql: causes },
+  { name: '0009_webhooks', sql: webhooks },
+  { name: '0010_causes', sql: causes },
 ]
 
 /** The record of the migrations that a file ran. It is created by this program, not by a migration. */

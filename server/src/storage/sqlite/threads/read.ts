@@ -20,6 +20,18 @@ import { findLettersByUuid, getLetters, readPayloadSizes } from '../letters/read
 import { scanLetters } from '../letters/scan-letters.ts'
 import { readLeaseCall } from '../queues/lease-calls.ts'
 import { getQueue, listQueues } from '../queues/queues.ts'
+import {
+  getConsumer,
+  listConsumerCounts,
+  listConsumers,
+  listConsumersByNumber,
+  listConsumersByQueue,
+} from '../webhooks/consumers.ts'
+import { getEntity, listEntities } from '../webhooks/entities.ts'
+import { readJobs } from '../webhooks/jobs.ts'
+import { countMessages } from '../webhooks/message-counts.ts'
+import { getMessage, listMessages, listUndispatched, readMessages } from '../webhooks/messages.ts'
+import { getScheduled } from '../webhooks/scheduled.ts'
 import type { ReadCall } from './thread-messages.ts'
 
 type ReadName = ReadCall['read']
@@ -60,6 +72,23 @@ const handlers = {
   'access-state': (database) => readAccessState(database),
   access: (database, { query }) => listAccess(database, query),
   holder: (database, { credential }) => readHolder(database, credential),
+  producer: (database, { id }) => getEntity(database, 'webhook_producers', id) ?? null,
+  channel: (database, { id }) => getEntity(database, 'webhook_channels', id) ?? null,
+  consumer: (database, { channelId, id }) => getConsumer(database, channelId, id),
+  'consumers-by-queue': (database, { queues }) => listConsumersByQueue(database, queues),
+  producers: (database, { page }) => listEntities(database, 'webhook_producers', page),
+  channels: (database, { page }) => listEntities(database, 'webhook_channels', page),
+  consumers: (database, { query }) => listConsumers(database, query),
+  'consumer-counts': (database, { channelId }) => listConsumerCounts(database, channelId),
+  messages: (database, { numbers }) => readMessages(database, numbers),
+  message: (database, { channelId, id }) => getMessage(database, channelId, id),
+  'consumers-by-number': (database, { numbers }) => listConsumersByNumber(database, numbers),
+  'channel-messages': (database, { query }) => listMessages(database, 'webhook_messages', query),
+  'scheduled-messages': (database, { query }) => listMessages(database, 'webhook_scheduled', query),
+  'message-counts': (database, { channelId }) => countMessages(database, channelId),
+  scheduled: (database, { channelId, id }) => getScheduled(database, channelId, id),
+  undispatched: (database, { query }) => listUndispatched(database, query),
+  jobs: (database, { jobs }) => readJobs(database, jobs),
   'next-due': (database) => nextDueAt(database),
   verify: (database, { isRepairableOnly }) =>
     isRepairableOnly ? verifyCounts(database) : [...verifyCounts(database), ...compareArrivals(database)],

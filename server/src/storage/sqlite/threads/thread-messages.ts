@@ -21,6 +21,13 @@ import type {
 } from '../../contract/letters.ts'
 import type { HeldLock } from '../../contract/locks.ts'
 import type { QueuesQuery } from '../../contract/queues.ts'
+import type {
+  ConsumersQuery,
+  JobLocation,
+  MessagesQuery,
+  PageQuery,
+  UndispatchedQuery,
+} from '../../contract/webhooks.ts'
 import type { IndexRanges } from '../letters/index-ranges.ts'
 import type { Write } from '../write.ts'
 
@@ -56,6 +63,17 @@ export type ReadCall =
   | Readonly<{ read: 'access-state' }>
   | Readonly<{ read: 'access'; query: AccessQuery }>
   | Readonly<{ read: 'holder'; credential: CredentialRef }>
+  | Readonly<{ read: 'producer' | 'channel'; id: string }>
+  | Readonly<{ read: 'consumer' | 'message' | 'scheduled'; channelId: string; id: string }>
+  | Readonly<{ read: 'consumers-by-queue'; queues: readonly string[] }>
+  | Readonly<{ read: 'producers' | 'channels'; page: PageQuery }>
+  | Readonly<{ read: 'consumers'; query: ConsumersQuery }>
+  | Readonly<{ read: 'consumer-counts'; channelId: string | undefined }>
+  | Readonly<{ read: 'messages' | 'consumers-by-number'; numbers: readonly number[] }>
+  | Readonly<{ read: 'channel-messages' | 'scheduled-messages'; query: MessagesQuery }>
+  | Readonly<{ read: 'message-counts'; channelId: string }>
+  | Readonly<{ read: 'undispatched'; query: UndispatchedQuery }>
+  | Readonly<{ read: 'jobs'; jobs: readonly JobLocation[] }>
   | Readonly<{ read: 'next-due' }>
   /** `isRepairableOnly`: only the counts that `reconcile` can correct. */
   | Readonly<{ read: 'verify'; isRepairableOnly: boolean }>
