@@ -1,4 +1,4 @@
-/** What a person does to groups and causes. Each action has an audit row in its transaction. */
+/** Actions of a person on groups and causes. Each has an audit row in its transaction. */
 import type { GroupId } from '../../core/ids.ts'
 import { findTextFault } from '../../core/storable-text.ts'
 import { KnownError } from '../../errors.ts'

@@ -26,7 +26,10 @@ export type CausesQuery = Readonly<{
 }>
 export type CauseCount = Readonly<{ causeKey: string; count: number }>
 
-/** `slug` is that of the group itself: it never changes. `shownAs`: the group into which it was merged, or itself. */
+/**
+ * `slug` is that of the group itself: it never changes. `shownAs`: the group into which it was merged, or
+ * itself.
+ */
 export type GroupLabel = Readonly<{ id: GroupId; slug: string; shownAs: GroupId }>
 
 export type GroupCommand = MergeGroups | MergeCauses | PinTitle

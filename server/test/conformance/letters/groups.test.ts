@@ -44,9 +44,12 @@ describeStores('groups of letters', (given) => {
     const [group, ...others] = await groups()
     expect(others).toEqual([])
     const [letter] = await given.storage.getLetters(ids)
-    const { fingerprint, causeKey, origin, reason, slug, errorClass, title } = toCause(letter?.failure ?? null, {
-      name: work,
-    })
+    const { fingerprint, causeKey, origin, reason, slug, errorClass, title } = toCause(
+      letter?.failure ?? null,
+      {
+        name: work,
+      },
+    )
     expect(group).toEqual({
       id: letter?.groupId,
       queue: letters,
