@@ -21,8 +21,8 @@ import { queueRoutes } from './queues/queues.ts'
 /**
  * The routes of Redrive's own API.
  *
- * `queues/`, `letters/`, `causes/`, `campaigns/` and `audit/` have the routes by resource. `filter/` reads and
- * shows the conditions that select letters. `values/` has cursors, durations, bytes and other values that
+ * `queues/`, `letters/`, `causes/`, `campaigns/` and `audit/` have the routes by resource. `filter/` reads
+ * and shows the conditions that select letters. `values/` has cursors, durations, bytes and other values that
  * several routes share. A `…Spec` is the schema of a request, a `…View` the schema of an answer.
  */
 export const v1Routes: readonly Route[] = [
