@@ -24,6 +24,7 @@ import type { CampaignCommand, CampaignResults, CampaignStore } from './campaign
 import type { CountStore } from './counts.ts'
 import type { GroupCommand, GroupResults, GroupStore } from './groups.ts'
 import type { ItemCommand, ItemResults, ItemStore } from './items.ts'
+import type { KafkaCommand, KafkaResults, KafkaStore } from './kafka.ts'
 import type { LetterCommand, LetterResults, LetterStore } from './letters.ts'
 import type { LockCommand, LockResults } from './locks.ts'
 import type { QueueCommand, QueueResults, QueueStore } from './queues.ts'
@@ -39,7 +40,8 @@ export interface Storage
     CampaignStore,
     WebhookStore,
     AuditStore,
-    AccessStore {
+    AccessStore,
+    KafkaStore {
   readonly kind: 'sqlite' | 'postgres'
   /** The time by which all servers on this store go. */
   readonly clock: StoreClock
@@ -86,6 +88,7 @@ export type Command =
   | CampaignCommand
   | AccessCommand
   | WebhookCommand
+  | KafkaCommand
 
 /** The type of the result of each command, by its `op`. */
 export type Results = QueueResults &
@@ -97,7 +100,8 @@ export type Results = QueueResults &
   GroupResults &
   CampaignResults &
   AccessResults &
-  WebhookResults
+  WebhookResults &
+  KafkaResults
 
 export type ResultOf<C extends Command> = Results[C['op']]
 export type ResultsOf<C extends readonly Command[]> = { -readonly [K in keyof C]: ResultOf<C[K]> }

@@ -12,6 +12,8 @@ import { compareArrivals } from '../counts/verify-arrivals.ts'
 import { findCauseKey, listCauses } from '../groups/list-causes.ts'
 import { nextDueAt } from '../items/advance.ts'
 import { listArchive, listItems } from '../items/list-items.ts'
+import { listPositions } from '../kafka/positions.ts'
+import { listReplays, listUnpassedPartitions } from '../kafka/replays.ts'
 import { listEdits } from '../letters/edits.ts'
 import { findRanges } from '../letters/index-ranges.ts'
 import { findLetterIds } from '../letters/letter-ids.ts'
@@ -89,6 +91,9 @@ const handlers = {
   scheduled: (database, { channelId, id }) => getScheduled(database, channelId, id),
   undispatched: (database, { query }) => listUndispatched(database, query),
   jobs: (database, { jobs }) => readJobs(database, jobs),
+  'kafka-positions': (database, { query }) => listPositions(database, query),
+  'kafka-replays': (database, { query }) => listReplays(database, query),
+  'unpassed-kafka-partitions': (database, { query }) => listUnpassedPartitions(database, query),
   'next-due': (database) => nextDueAt(database),
   verify: (database, { isRepairableOnly }) =>
     isRepairableOnly ? verifyCounts(database) : [...verifyCounts(database), ...compareArrivals(database)],

@@ -12,6 +12,7 @@ import type { CampaignLettersQuery, CampaignsQuery } from '../../contract/campai
 import type { CountsQuery, QueueCountsQuery } from '../../contract/counts.ts'
 import type { CausesQuery } from '../../contract/groups.ts'
 import type { ItemsQuery } from '../../contract/items.ts'
+import type { KafkaPositionsQuery, KafkaReplaysQuery, UnpassedPartitionsQuery } from '../../contract/kafka.ts'
 import type {
   GroupsQuery,
   LetterCountsQuery,
@@ -74,6 +75,9 @@ export type ReadCall =
   | Readonly<{ read: 'message-counts'; channelId: string }>
   | Readonly<{ read: 'undispatched'; query: UndispatchedQuery }>
   | Readonly<{ read: 'jobs'; jobs: readonly JobLocation[] }>
+  | Readonly<{ read: 'kafka-positions'; query: KafkaPositionsQuery }>
+  | Readonly<{ read: 'kafka-replays'; query: KafkaReplaysQuery }>
+  | Readonly<{ read: 'unpassed-kafka-partitions'; query: UnpassedPartitionsQuery }>
   | Readonly<{ read: 'next-due' }>
   /** `isRepairableOnly`: only the counts that `reconcile` can correct. */
   | Readonly<{ read: 'verify'; isRepairableOnly: boolean }>
