@@ -78,6 +78,8 @@ export type LetterFailure = Readonly<{
   first_failed_at: string
   last_failed_at: string
   worker: string
+  /** The name that the worker gave to the cause. */
+  fingerprint: string | null
 }>
 
 type LetterFields = Readonly<{
@@ -254,7 +256,7 @@ export type Envelope = Readonly<{
   /** A string is used as the message. */
   error_details?:
     | string
-    | Readonly<{ exception_class?: string; message?: string; stack_trace?: string; code?: string }>
+    | Readonly<{ exception_class?: string; message?: string; stack_trace?: string; code?: string; fingerprint?: string }>
   error_code?: string
   retry_count?: number
   worker_instance?: string

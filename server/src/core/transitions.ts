@@ -4,7 +4,7 @@
  * chance are arguments.
  */
 
-import { errorClassMax, failureReasonMax } from './failure-bounds.ts'
+import { errorClassMax, failureReasonMax, fingerprintMax } from './failure-bounds.ts'
 import type { LetterId, QueueName } from './ids.ts'
 import { type Instant, instantMax, later } from './instant.ts'
 import { type Failure, type ItemHead, isLetter, type LeasedHead, type WaitingHead } from './item.ts'
@@ -56,7 +56,13 @@ export type RetryRequest = Readonly<{
   chance?: number
   /** No retry can help: the item dies now, regardless of its attempts. */
   isDead: boolean
-  error: Readonly<{ reason?: string; errorClass?: string; message?: string; stack?: string }> | null
+  error: Readonly<{
+    reason?: string
+    errorClass?: string
+    message?: string
+    stack?: string
+    fingerprint?: string
+  }> | null
 }>
 
 type Rules = Pick<QueuePolicy, 'attemptsMax' | 'deadQueue' | 'onDead' | 'keepDoneUs' | 'retry' | 'delivery'>
@@ -225,6 +231,7 @@ export function createFailure(
 ): Failure {
   const before = item.failure
   const hasError = error.errorClass !== undefined || error.message !== undefined || error.stack !== undefined
+  const fingerprint = error.fingerprint ?? (hasError ? undefined : before?.fingerprint)
   return {
     reason: cutText(error.reason ?? reason, failureReasonMax),
     // A worker that asks for a retry without an error adds nothing: keep the error of the earlier attempt.
@@ -235,6 +242,7 @@ export function createFailure(
     firstFailedAt: before?.firstFailedAt ?? now,
     lastFailedAt: now,
     worker: item.state === 'leased' ? item.lease.holder : (before?.worker ?? ''),
+    ...(fingerprint !== undefined && { fingerprint: cutText(fingerprint, fingerprintMax) }),
   }
 }
 

@@ -8,7 +8,7 @@
  * reported. Two envelopes that name different messages never become the same letter.
  */
 
-import { errorClassMax, failureReasonMax } from '../../core/failure-bounds.ts'
+import { errorClassMax, failureReasonMax, fingerprintMax } from '../../core/failure-bounds.ts'
 import { type Instant, usPerSecond } from '../../core/instant.ts'
 import { type Failure, type Header, historyMax, type Origin } from '../../core/item.ts'
 import { elementTexts, fieldTexts } from '../../core/json-text.ts'
@@ -140,6 +140,7 @@ export function readFailure(reader: Fields, firstFailedAt: Instant, lastFailedAt
   const { classMax, reasonMax, messageMax, stackMax, nameMax } = envelopeBounds
   const error = reader.object('error_details')
   const errorClass = error.text('exception_class', classMax) ?? ''
+  const fingerprint = error.text('fingerprint', fingerprintMax) || undefined
   return {
     reason:
       reader.text('error_code', reasonMax) || error.text('code', reasonMax) || deriveErrorCode(errorClass),
@@ -150,6 +151,7 @@ export function readFailure(reader: Fields, firstFailedAt: Instant, lastFailedAt
     firstFailedAt: Math.min(firstFailedAt, lastFailedAt),
     lastFailedAt,
     worker: reader.text('worker_instance', nameMax) ?? '',
+    ...(fingerprint !== undefined && { fingerprint }),
   }
 }
 

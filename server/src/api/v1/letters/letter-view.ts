@@ -46,6 +46,7 @@ const failureFields = {
   first_failed_at: time('When the first attempt failed.'),
   last_failed_at: time('When the last attempt failed.'),
   worker: text('The worker of the last attempt.'),
+  fingerprint: nullable(Type.String(), 'The name that the worker gave to the cause, which decides the group.'),
 }
 const ShortFailureView = component('ShortFailure', Type.Object(failureFields))
 export const FailureView = component(
@@ -194,6 +195,7 @@ function viewShortFailure(failure: Failure, slug: string): Static<typeof ShortFa
     first_failed_at: formatInstant(failure.firstFailedAt),
     last_failed_at: formatInstant(failure.lastFailedAt),
     worker: failure.worker,
+    fingerprint: failure.fingerprint ?? null,
   }
 }
 

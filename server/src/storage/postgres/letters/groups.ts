@@ -16,10 +16,11 @@ import { type Cause, foldCause, toCause } from '../../../core/cause.ts'
 import type { IndexedGroup } from '../../../core/grouping/group-index.ts'
 import { candidatesMax, matchGroup } from '../../../core/grouping/match-group.ts'
 import { type GroupsPlan, planGroups } from '../../../core/grouping/plan-groups.ts'
+import { type CompiledRules, compileRules, ruleBounds } from '../../../core/grouping/rules.ts'
 import type { Instant } from '../../../core/instant.ts'
 import type { Failure, Origin } from '../../../core/item.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
-import type { Row, Statement } from '../connection/connection.ts'
+import { readBytesOrNull, readNumber, readText } from '../../shared/row-values.ts'
+import type { Connection, Row, Statement } from '../connection/connection.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
 import { StaleReadError } from '../connection/errors.ts'
 import {
@@ -32,6 +33,7 @@ import {
 } from '../groups/merge-groups.ts'
 import type { StoredHead } from '../items/rows.ts'
 import type { Transaction } from '../transaction.ts'
+import { ownPayload } from '../webhooks/jobs.ts'
 
 const cachedMax = 100_000
 
@@ -92,9 +94,9 @@ const countGroups: Statement = {
 const insertGroups: Statement = {
   name: 'insert-groups',
   text: `insert into redrive.groups (queue_id, fingerprint, cause_key, bucket, origin, reason, slug, error_class, title,
-      template, first_seen_at)
+      template, first_seen_at, merged_into)
     select * from unnest($1::int4[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-      $9::text[], $10::text[], $11::int8[])
+      $9::text[], $10::text[], $11::int8[], $12::int4[])
     on conflict (queue_id, fingerprint) do nothing returning queue_id, fingerprint, id, first_seen_at`,
 }
 
@@ -157,9 +159,36 @@ export async function lowerFirstSeen(transaction: Transaction): Promise<void> {
   for (const [groupId, at] of earlier) transaction.putFirstSeen(groupId, at)
 }
 
+export type RowKey = Readonly<{ queueId: number; partition: number; id: string }>
+
+const rulePayloads: Statement = {
+  name: 'payloads-for-rules',
+  text: `select w.id, f.payload from unnest($1::int4[], $2::int4[], $3::text[]) as w(queue_id, partition, id)
+    cross join lateral (
+      select ${ownPayload} as payload from redrive.items t
+      where t.queue_id = w.queue_id and t.partition = w.partition and t.id = w.id
+        and octet_length(t.payload) <= ${ruleBounds.payloadMax} offset 0) f`,
+}
+
+async function readRulePayloads(
+  connection: Connection,
+  rows: readonly RowKey[],
+): Promise<Map<string, Uint8Array>> {
+  if (rows.length === 0) return new Map()
+  const found = await connection.query(rulePayloads, [
+    int4s(rows.map(({ queueId }) => queueId)),
+    int4s(rows.map(({ partition }) => partition)),
+    texts(rows.map(({ id }) => id)),
+  ])
+  return new Map(found.map((row) => [readText(row, 'id'), readBytesOrNull(row, 'payload') ?? new Uint8Array()]))
+}
+
 type WantedGroup = Readonly<{ queueId: number; cause: Cause; seenAt: number }>
 type GroupedItem = Readonly<{
   queueId: number
+  rules: CompiledRules | undefined
+  /** The payload, if a rule of the queue needs it. */
+  payload: Uint8Array | undefined
   failure: Failure | null
   origin: Origin | null
   seenAt: number
@@ -171,9 +200,9 @@ export async function findOrCreateGroups(
   items: readonly GroupedItem[],
 ): Promise<(number | null)[]> {
   const wanted = new Map<string, WantedGroup>()
-  const keys = items.map(({ queueId, failure, origin, seenAt }) => {
+  const keys = items.map(({ queueId, rules, payload, failure, origin, seenAt }) => {
     if (origin === null) return null
-    const cause = toCause(failure, origin)
+    const cause = toCause(failure, origin, rules, payload)
     const key = groupKey(queueId, cause.fingerprint)
     if (transaction.getGroupId(key) === undefined && !wanted.has(key))
       wanted.set(key, { queueId, cause, seenAt })
@@ -183,18 +212,29 @@ export async function findOrCreateGroups(
   return keys.map((key) => (key === null ? null : getLoaded(transaction, key)))
 }
 
-/** The items with their groups. `isNew`: they died now; otherwise they are letters that failed again. */
+/**
+ * The items with their groups. `isNew`: they died now; otherwise they are letters that failed again. `rows`:
+ * where each of them is stored until now.
+ */
 export async function assignGroups(
   transaction: Transaction,
   stored: readonly StoredHead[],
   isNew: boolean,
+  rows: readonly RowKey[],
 ): Promise<StoredHead[]> {
-  const items = stored.map(({ queueId, item: { failure, origin, diedAt, createdAt, updatedAt } }) => ({
-    queueId,
-    failure,
-    origin,
-    seenAt: isNew ? (diedAt ?? createdAt) : updatedAt,
-  }))
+  const rules = stored.map(({ queue }) => compileRules(queue.groupingRules))
+  const wanted = rows.filter((_, index) => rules[index]?.readsPayload === true)
+  const payloads = await readRulePayloads(transaction.connection, wanted)
+  const items = stored.map(
+    ({ queueId, item: { failure, origin, diedAt, createdAt, updatedAt } }, index) => ({
+      queueId,
+      rules: rules[index],
+      payload: payloads.get(rows[index]?.id ?? ''),
+      failure,
+      origin,
+      seenAt: isNew ? (diedAt ?? createdAt) : updatedAt,
+    }),
+  )
   const ids = await findOrCreateGroups(transaction, items)
   return stored.map((each, index) => {
     const groupId = ids[index] ?? null
@@ -403,6 +443,7 @@ async function createGroups(
   const list = [...wanted.values()].sort(
     (a, b) => a.queueId - b.queueId || (a.cause.fingerprint < b.cause.fingerprint ? -1 : 1),
   )
+  const parents = await findParents(transaction, list)
   const causeKeys = await findCauseKeys(transaction, list)
   const rows = await transaction.connection.query(insertGroups, [
     int4s(list.map(({ queueId }) => queueId)),
@@ -416,10 +457,52 @@ async function createGroups(
     texts(list.map(({ cause }) => cause.title)),
     texts(list.map(({ cause }) => cause.template)),
     int8s(list.map(({ seenAt }) => seenAt)),
+    int4s(list.map(({ queueId, cause }) => parents.get(groupKey(queueId, cause.parent)) ?? null)),
   ])
   const missing = putGroups(transaction, rows, wanted)
   // Another transaction created these groups in the meantime.
   if (missing.size > 0) await findExisting(transaction, missing)
+}
+
+const findShownAs: Statement = {
+  name: 'find-groups-shown-as',
+  text: `select g.queue_id, g.fingerprint, coalesce(g.merged_into, g.id) as shown_as
+    from unnest($1::int4[], $2::text[]) as w(queue_id, fingerprint)
+      cross join lateral (
+        select f.queue_id, f.fingerprint, f.id, f.merged_into from redrive.groups f
+        where f.queue_id = w.queue_id and f.fingerprint = w.fingerprint offset 0) g`,
+}
+
+/**
+ * The groups that show the wanted groups from their creation, which are created first. The lock keeps another
+ * server from merging them before these groups are inserted.
+ */
+async function findParents(
+  transaction: Transaction,
+  list: readonly WantedGroup[],
+): Promise<Map<string, number>> {
+  const named = list.filter(({ cause }) => cause.parent !== '')
+  if (named.length === 0) return new Map()
+  const { connection } = transaction
+  await lockGroups(connection, uniqueQueueIds(named))
+  const parents = new Map(
+    named.map(({ queueId, cause, seenAt }) => [
+      groupKey(queueId, cause.parent),
+      { queueId, cause: { ...cause, fingerprint: cause.parent, parent: '' }, seenAt },
+    ]),
+  )
+  await createGroups(transaction, parents)
+  const wanted = [...parents.values()]
+  const rows = await connection.query(findShownAs, [
+    int4s(wanted.map(({ queueId }) => queueId)),
+    texts(wanted.map(({ cause }) => cause.fingerprint)),
+  ])
+  return new Map(
+    rows.map((row) => [
+      groupKey(readNumber(row, 'queue_id'), readText(row, 'fingerprint')),
+      readNumber(row, 'shown_as'),
+    ]),
+  )
 }
 
 /** The keys of groups in other queues that have the same causes, or new ones. */

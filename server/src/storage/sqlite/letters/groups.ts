@@ -1,6 +1,7 @@
 import { type Cause, foldCause, toCause } from '../../../core/cause.ts'
 import { GroupIndex } from '../../../core/grouping/group-index.ts'
 import { type GroupMatch, matchGroup } from '../../../core/grouping/match-group.ts'
+import { compileRules } from '../../../core/grouping/rules.ts'
 import type { Instant } from '../../../core/instant.ts'
 import type { ItemHead } from '../../../core/item.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
@@ -9,8 +10,8 @@ import { coverGroups, findAliasedKey, listAlike, mergeAlikeCauses } from '../gro
 import type { QueueRow } from '../queues/queue-cache.ts'
 
 const lowerFirstSeenSql = 'update groups set first_seen_at = ? where id = ? and first_seen_at > ?'
-const insertSql = `insert into groups (queue_id, fingerprint, cause_key, bucket, origin, reason, slug, error_class, title, template, first_seen_at)
-  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) returning id`
+const insertSql = `insert into groups (queue_id, fingerprint, cause_key, bucket, origin, reason, slug, error_class, title, template, first_seen_at, merged_into)
+  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) returning id`
 const widenSql = 'update groups set title = ?, template = ? where id = ?'
 
 /**
@@ -34,16 +35,18 @@ export class GroupCache {
 
   /**
    * The group of a letter that died or failed again at `seenAt`. Creates the group if it does not exist and
-   * `mayCreate` allows it; otherwise undefined.
+   * `mayCreate` allows it; otherwise undefined. `readPayload`: called if a rule of the queue needs it.
    */
   findOrCreate(
     queueRow: QueueRow,
     letter: ItemHead,
     seenAt: Instant,
-    mayCreate?: () => boolean,
+    options: Readonly<{ mayCreate?: () => boolean; readPayload?: () => Uint8Array | undefined }> = {},
   ): number | undefined {
-    const cause = toCause(letter.failure, letter.origin ?? { name: '' })
-    return this.findOrCreateByCause(queueRow, cause, seenAt, mayCreate)
+    const rules = compileRules(queueRow.queue.groupingRules)
+    const payload = rules?.readsPayload === true ? options.readPayload?.() : undefined
+    const cause = toCause(letter.failure, letter.origin ?? { name: '' }, rules, payload)
+    return this.findOrCreateByCause(queueRow, cause, seenAt, options.mayCreate)
   }
 
   findOrCreateByCause(
@@ -86,6 +89,7 @@ export class GroupCache {
   #insert(queueRow: QueueRow, index: GroupIndex, cause: Cause, seenAt: Instant): number {
     const { fingerprint, bucket, origin, reason, slug, errorClass, title, template } = cause
     const causeKey = this.#findCauseKey(cause)
+    const mergedInto = this.#findParent(queueRow, index, cause, seenAt)
     const id = readNumber(
       this.#database.array(
         insertSql,
@@ -101,6 +105,7 @@ export class GroupCache {
           title,
           template,
           seenAt,
+          mergedInto,
         ],
       ) ?? [],
       0,
@@ -108,6 +113,16 @@ export class GroupCache {
     index.add({ id, fingerprint, origin, bucket, template })
     this.#firstSeenAt.set(id, seenAt)
     return id
+  }
+
+  /** The group that shows this one from its creation, which is created first. */
+  #findParent(queueRow: QueueRow, index: GroupIndex, cause: Cause, seenAt: Instant): number | null {
+    const { parent } = cause
+    if (parent === '') return null
+    const parentCause = { ...cause, fingerprint: parent, parent: '' }
+    const id = index.find(parent) ?? this.#insert(queueRow, index, parentCause, seenAt)
+    const row = this.#database.array('select coalesce(merged_into, id) from groups where id = ?', id)
+    return readNumber(row ?? [], 0)
   }
 
   #widen(index: GroupIndex, cause: Cause, match: Extract<GroupMatch, { kind: 'widen' }>): void {

@@ -1,8 +1,10 @@
 /** Imports captured letters, which arrive encoded from the server's thread (threads/capture-encoding.ts). */
-import type { Cause } from '../../../core/cause.ts'
+import { type Cause, toCause } from '../../../core/cause.ts'
+import { type CompiledRules, compileRules } from '../../../core/grouping/rules.ts'
 import { type Instant, later } from '../../../core/instant.ts'
 import { firstRedriveAt } from '../../../core/letter.ts'
 import { countRedrives } from '../../shared/counted-filter.ts'
+import { failureFromText, originFromText } from '../../shared/item-row.ts'
 import { checkTakesLetters, refuseRepeats } from '../../shared/queue-checks.ts'
 import { readText } from '../../shared/row-values.ts'
 import type { Bound } from '../connection/database.ts'
@@ -64,6 +66,7 @@ class LetterImport {
   readonly #queueRow: QueueRow
   readonly #letters: EncodedLetters
   readonly #random: () => number
+  readonly #rules: CompiledRules | undefined
   /** By the index of the cause. */
   readonly #groupIds: (number | undefined)[] = []
   readonly #results: (string | number | null)[] = []
@@ -75,6 +78,7 @@ class LetterImport {
     this.#transaction = transaction
     this.#queueRow = queueRow
     this.#letters = letters
+    this.#rules = compileRules(queueRow.queue.groupingRules)
     this.#random = () => transaction.queueCache.random()
   }
 
@@ -120,7 +124,10 @@ class LetterImport {
     const payload = this.#takeBytes(payloadBytes)
     const expireDeadline = givenDeadline ?? later(now, queue.expireUs)
     const diedAt: Instant = givenDiedAt ?? now
-    const groupId = this.#findGroup(causeIndex, diedAt, sourceId)
+    const groupId =
+      this.#rules === undefined
+        ? this.#findGroup(causeIndex, diedAt, sourceId)
+        : this.#findGroupByRules(letter, payload, diedAt)
     if (groupId === undefined) {
       this.#reject(sourceId, expireDeadline)
       return
@@ -164,13 +171,25 @@ class LetterImport {
     const cached = this.#groupIds[causeIndex]
     if (cached !== undefined) return cached
     const cause = this.#letters.causes[causeIndex] as Cause
+    const groupId = this.#findByCause(cause, diedAt, sourceId)
+    this.#groupIds[causeIndex] = groupId
+    return groupId
+  }
+
+  /** The server's thread does not know the rules of the queue, so the cause is computed again. */
+  #findGroupByRules(letter: EncodedLetter, payload: Uint8Array, diedAt: Instant): number | undefined {
+    const [sourceId] = letter
+    const failure = failureFromText(letter[10])
+    const origin = originFromText(letter[11])
+    return this.#findByCause(toCause(failure, origin ?? { name: '' }, this.#rules, payload), diedAt, sourceId)
+  }
+
+  #findByCause(cause: Cause, diedAt: Instant, sourceId: string | null): number | undefined {
     const isNew = () => {
       this.#flush()
       return !hasSource(this.#transaction, this.#queueRow, sourceId)
     }
-    const groupId = this.#transaction.groups.findOrCreateByCause(this.#queueRow, cause, diedAt, isNew)
-    this.#groupIds[causeIndex] = groupId
-    return groupId
+    return this.#transaction.groups.findOrCreateByCause(this.#queueRow, cause, diedAt, isNew)
   }
 
   #takeBytes(length: number): Uint8Array {
