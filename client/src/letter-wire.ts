@@ -256,7 +256,13 @@ export type Envelope = Readonly<{
   /** A string is used as the message. */
   error_details?:
     | string
-    | Readonly<{ exception_class?: string; message?: string; stack_trace?: string; code?: string; fingerprint?: string }>
+    | Readonly<{
+        exception_class?: string
+        message?: string
+        stack_trace?: string
+        code?: string
+        fingerprint?: string
+      }>
   error_code?: string
   retry_count?: number
   worker_instance?: string

@@ -39,7 +39,7 @@ export type Cause = Readonly<{
   /** The name of the queue, topic or webhook that the letter came from. */
   origin: string
   /** The code of the failure, matched exactly. */
-  reason: string
+  errorCode: string
   slug: string
   errorClass: string
   /** The message without its variable parts, as a person would write it. */
@@ -70,7 +70,7 @@ export function toCause(
   const applied = rules?.apply(given, payload)
   const masked = maskMessage((applied?.message ?? given).slice(0, messageRead))
   const name = origin.name.slice(0, originMax)
-  const reason = cutText(failure?.reason || 'unknown', failureReasonMax)
+  const reason = cutText(failure?.errorCode || 'unknown', failureReasonMax)
   const errorClass = cutText(failure?.errorClass ?? '', errorClassMax)
   const stack = (failure?.stack ?? '').slice(0, stackRead)
   // The lengths keep two causes apart whose texts only join to the same string.
@@ -82,7 +82,7 @@ export function toCause(
       readStack(stack),
       {
         origin: toStorableText(name),
-        reason: toStorableText(reason),
+        errorCode: toStorableText(reason),
         errorClass: toStorableText(errorClass),
       },
       rules,
@@ -95,10 +95,10 @@ export function toCause(
 /** The cause as the worker named it: equal names are one cause. */
 function nameCause(cause: Cause, given: string): Cause {
   const name = toStorableText(cutText(given, fingerprintMax))
-  const { origin, reason, errorClass } = cause
+  const { origin, errorCode, errorClass } = cause
   return {
     ...cause,
-    fingerprint: hashTexts(['given', name, origin, reason, errorClass]),
+    fingerprint: hashTexts(['given', name, origin, errorCode, errorClass]),
     parent: hashTexts(['given', name]),
     causeKey: hashTexts(['given', name]),
     bucket: '',
@@ -126,17 +126,17 @@ export function toErrorClass(failure: Failure | null): string {
   return toStorableText(cutText(failure?.errorClass ?? '', errorClassMax))
 }
 
-type Facts = Readonly<{ origin: string; reason: string; errorClass: string }>
+type Facts = Readonly<{ origin: string; errorCode: string; errorClass: string }>
 
 function createCause(
   masked: MaskedMessage,
   stack: Stack,
-  { origin, reason, errorClass }: Facts,
+  { origin, errorCode, errorClass }: Facts,
   rules: CompiledRules | undefined,
 ): Cause {
   const signature = createSignature(masked, stack, rules)
   const codes = masked.codes.map((code) => toStorableText(code))
-  const key = [reason, errorClass, codes.toSorted().join('\n'), toAnchor(signature, errorClass)]
+  const key = [errorCode, errorClass, codes.toSorted().join('\n'), toAnchor(signature, errorClass)]
   const shape = toShape(signature)
   return {
     fingerprint: hashTexts([origin, ...key, shape]),
@@ -144,7 +144,7 @@ function createCause(
     causeKey: hashTexts([...key, shape]),
     bucket: hashTexts(key),
     origin,
-    reason,
+    errorCode,
     slug: toStorableText(toSlug(masked)),
     errorClass,
     title: toTitle(masked.text, signature),
@@ -154,11 +154,7 @@ function createCause(
   }
 }
 
-function createSignature(
-  masked: MaskedMessage,
-  stack: Stack,
-  rules: CompiledRules | undefined,
-): Signature {
+function createSignature(masked: MaskedMessage, stack: Stack, rules: CompiledRules | undefined): Signature {
   const rootMessage = stack.rootMessage.slice(0, messageRead)
   const root = maskMessage((rules?.rewrite(rootMessage) ?? rootMessage).slice(0, messageRead))
   const rootCodes = new Set([...root.codes, ...stack.codes].map((code) => toStorableText(code)))
@@ -214,12 +210,12 @@ export function foldCause(cause: Cause, groupCount: number): Cause | undefined {
   const needed: Fold = groupCount < causesMax ? 0 : groupCount < groupsMax ? 1 : 2
   if (cause.fold >= needed) return undefined
   const fold: Fold = cause.fold === 0 ? 1 : 2
-  const { origin, reason } = cause
+  const { origin, errorCode } = cause
   const errorClass = fold === 2 ? anyClass : cause.errorClass
-  const key = [reason, 'other', errorClass, '(others)', String(fold)]
+  const key = [errorCode, 'other', errorClass, '(others)', String(fold)]
   return {
     origin,
-    reason,
+    errorCode,
     slug: 'other',
     errorClass,
     title: '(others)',

@@ -3,7 +3,7 @@ import { toCause } from '../cause.ts'
 import { compileRules, findRuleProblem, type GroupingRule, ruleBounds } from './rules.ts'
 
 const failure = (message: string) => ({
-  reason: 'r',
+  errorCode: 'r',
   errorClass: 'E',
   message,
   stack: '',

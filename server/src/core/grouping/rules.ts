@@ -66,7 +66,8 @@ const compiledMax = 200
 
 /** A sentence about the first problem; undefined: the rules are valid. */
 export function findRuleProblem(rules: readonly GroupingRule[]): string | undefined {
-  if (rules.length > ruleBounds.rulesMax) return `there are ${rules.length} rules; the limit is ${ruleBounds.rulesMax}`
+  if (rules.length > ruleBounds.rulesMax)
+    return `there are ${rules.length} rules; the limit is ${ruleBounds.rulesMax}`
   let size = 0
   for (const rule of rules) {
     if (!('pattern' in rule)) continue

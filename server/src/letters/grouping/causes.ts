@@ -82,7 +82,7 @@ function toCause(groups: readonly GroupFacts[]): CauseFacts | undefined {
     title: named.title,
     isTitlePinned: named.isTitlePinned,
     slug: named.slug,
-    reason: named.reason,
+    reason: named.errorCode,
     errorClass: named.errorClass,
     firstSeenAt: Math.min(...groups.map(({ firstSeenAt }) => firstSeenAt)),
     lastSeenAt: Math.max(...groups.map(({ lastSeenAt }) => lastSeenAt)),

@@ -19,31 +19,31 @@ export function createGroupActions({
   clock,
 }: Pick<LettersParts, 'storage' | 'engine' | 'clock'>): GroupActions {
   return {
-    mergeGroups: async (into, groupIds, trace) => {
+    mergeGroups: async (into, groupIds, attribution) => {
       const targets = [...new Set([into, ...groupIds])].map((id) => `group/${id}`)
       const details = { into, groups: [...groupIds] }
       const [{ groupId }] = await engine.write([
         { op: 'merge-groups', into, groupIds },
-        createAuditCommand(clock, trace, 'group.merge', targets, details),
+        createAuditCommand(clock, attribution, 'group.merge', targets, details),
       ] as const)
       return groupId
     },
-    mergeCauses: async (into, causeKeys, trace) => {
+    mergeCauses: async (into, causeKeys, attribution) => {
       const targets = [...new Set([into, ...causeKeys])].map((key) => `cause/${key}`)
       const details = { into, causes: [...causeKeys] }
       const [{ causeKey }] = await engine.write([
         { op: 'merge-causes', into, causeKeys },
-        createAuditCommand(clock, trace, 'cause.merge', targets, details),
+        createAuditCommand(clock, attribution, 'cause.merge', targets, details),
       ] as const)
       return causeKey
     },
-    pinTitle: async (subject, given, trace) => {
+    pinTitle: async (subject, given, attribution) => {
       const title = given === null ? null : checkTitle(given)
       const { groupIds, target, before } = await findSubject(storage, subject)
       const action = 'groupId' in subject ? 'group.pin-title' : 'cause.pin-title'
       await engine.write([
         { op: 'pin-title', groupIds, title },
-        createAuditCommand(clock, trace, action, [target], { title, before }),
+        createAuditCommand(clock, attribution, action, [target], { title, before }),
       ])
     },
   }

@@ -7,7 +7,7 @@ import { listLetters } from '../support/list-letters.ts'
 import { describeStores, describeTheseStores } from '../support/test-stores.ts'
 
 const newestFirst = {
-  order: 'diedAt',
+  order: 'deadLetteredAt',
   isDescending: true,
   countMax: 100,
   examinedMax: 1_000,

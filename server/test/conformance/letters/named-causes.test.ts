@@ -8,7 +8,12 @@ describeStores('causes that a worker named', (given) => {
   const actions = createLetterActions(given)
   const failing = (message: string, fingerprint?: string, errorClass = 'E') =>
     aLetter({
-      failure: aFailure({ errorClass, message, stack: '', ...(fingerprint !== undefined && { fingerprint }) }),
+      failure: aFailure({
+        errorClass,
+        message,
+        stack: '',
+        ...(fingerprint !== undefined && { fingerprint }),
+      }),
       origin: anOrigin({ name: 'shop' }),
     })
   const groups = (queue: string) =>
@@ -43,7 +48,7 @@ describeStores('causes that a worker named', (given) => {
 
   it('an item that a worker fails with a name becomes a letter of that group', async () => {
     const { work, letters } = await actions.createQueues()
-    const error = { reason: 'r', errorClass: 'E', message: 'm', stack: '', fingerprint: 'by-worker' }
+    const error = { errorCode: 'r', errorClass: 'E', message: 'm', stack: '', fingerprint: 'by-worker' }
     await actions.produceDead(work, newItems(1), error)
     await actions.produceDead(work, newItems(1), { ...error, message: 'another message', errorClass: 'F' })
     expect(await groups(letters)).toMatchObject([{ title: 'm', count: 2 }])

@@ -68,8 +68,11 @@ export const groupChangeRoutes = [
     },
     handler: async (request, _reply, context) => {
       const { group_ids, reason } = request.body
-      const trace = createTrace(request, reason)
-      return showGroup(await context.letters().mergeGroups(request.params.id, group_ids, trace), context)
+      const attribution = createTrace(request, reason)
+      return showGroup(
+        await context.letters().mergeGroups(request.params.id, group_ids, attribution),
+        context,
+      )
     },
   }),
 
@@ -119,8 +122,11 @@ export const groupChangeRoutes = [
     },
     handler: async (request, _reply, context) => {
       const { cause_ids, reason } = request.body
-      const trace = createTrace(request, reason)
-      return showCause(await context.letters().mergeCauses(request.params.id, cause_ids, trace), context)
+      const attribution = createTrace(request, reason)
+      return showCause(
+        await context.letters().mergeCauses(request.params.id, cause_ids, attribution),
+        context,
+      )
     },
   }),
 ]

@@ -98,7 +98,7 @@ export function viewCommon(facts: CommonFacts) {
   return {
     title: facts.title,
     is_title_pinned: facts.isTitlePinned,
-    error_code: facts.reason,
+    error_code: facts.errorCode,
     slug: facts.slug,
     error_class: facts.errorClass,
     first_seen_at: formatInstant(facts.firstSeenAt),

@@ -40,7 +40,7 @@ export const groupRoutes = [
       const filter = await readCountedFilter(fields, 'query', context.storage)
       const [count, id] = cursor === undefined ? [] : readCursor(cursor, list, ['number', 'number'])
       const letters = context.letters()
-      const found = await letters.groups({
+      const found = await letters.listGroups({
         filter,
         ...(count !== undefined && id !== undefined && { after: { count, id } }),
         countMax: limit,

@@ -21,7 +21,7 @@ export const CauseReport = Type.Object({ ...causeFields, sample })
 
 export async function showGroup(id: number, context: ApiContext): Promise<Static<typeof GroupReport>> {
   const letters = context.letters()
-  const found = await letters.groups({ filter: { groupIds: [id] }, countMax: 1, isEmptyToo: true })
+  const found = await letters.listGroups({ filter: { groupIds: [id] }, countMax: 1, isEmptyToo: true })
   const [group] = await viewGroups(found, letters, context.clock.now())
   if (group === undefined) throw new KnownError('GROUP_NOT_FOUND', `group ${id} does not exist`)
   return addSample<GroupView>(group, letters)

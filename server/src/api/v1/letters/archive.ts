@@ -9,7 +9,7 @@ import { archiveFields } from '../filter/filter-fields.ts'
 import { readArchiveFilter } from '../filter/read-filter.ts'
 import { NextCursor, pageQuery } from '../values/cursor.ts'
 import { LetterId, time } from '../values/schemas.ts'
-import { answerLetter, LetterQuery, LetterView, letterNotFound } from './letter-detail.ts'
+import { answerLetter, createLetterNotFoundError, LetterQuery, LetterView } from './letter-detail.ts'
 import { readLetterCursor, writeLetterCursor } from './letter-order.ts'
 import { LetterSummary, viewSummary } from './letter-view.ts'
 
@@ -87,7 +87,7 @@ export const archiveRoutes = [
     },
     handler: async ({ params: { id }, query: { payload_form } }, reply, context) => {
       const detail = await context.letters().find(id)
-      if (detail === null || detail.archivedAt === null) throw letterNotFound(id)
+      if (detail === null || detail.archivedAt === null) throw createLetterNotFoundError(id)
       return answerLetter(detail, payload_form, reply, context)
     },
   }),

@@ -1,14 +1,14 @@
 /** The body of a capture: its schema, and the letters that it becomes. */
 import { type Static, Type } from 'typebox'
 import { historyMax } from '../../../core/item.ts'
-import { elementTexts, fieldTexts } from '../../../core/json-text.ts'
+import { splitElements, splitFields } from '../../../core/json-text.ts'
 import { isNestedTooDeep, nestingMax } from '../../../core/nesting.ts'
 import {
+  createUndecodedLetter,
   type EnvelopeDefaults,
   envelopeBounds,
   type ReadEnvelope,
   readEnvelope,
-  undecodedLetter,
 } from '../../../letters/envelope/read-envelope.ts'
 import type { CapturedLetter } from '../../../letters/letters.ts'
 import { createBodyReader } from '../../http/body-reader.ts'
@@ -41,7 +41,9 @@ export const envelopeFields = {
     'The Kafka cluster of original_topic. With a cluster, a queue with the name of the topic is not a target.',
   ),
   headers: field('{"name": "value"}, or [["name", "value"]] to keep order and repeated names.'),
-  error_details: field('The error: {"exception_class", "message", "stack_trace", "code", "fingerprint"}. fingerprint is your own name of the cause, which decides the group.'),
+  error_details: field(
+    'The error: {"exception_class", "message", "stack_trace", "code", "fingerprint"}. fingerprint is your own name of the cause, which decides the group.',
+  ),
   error_code: field(
     'A short code of the failure. Default: code of error_details, or derived from the exception class.',
   ),
@@ -86,7 +88,7 @@ export const captureBodyReader = createBodyReader(
   ({ body, text }, { now }): CaptureRequest => {
     checkCount(body)
     const { queue, letters } = body
-    const texts = elementTexts(new Map(fieldTexts(text)).get('letters') ?? '[]')
+    const texts = splitElements(new Map(splitFields(text)).get('letters') ?? '[]')
     const defaults = { origin: queue, now }
     const read = letters.map((envelope, index) => {
       const own = texts[index] ?? ''
@@ -124,6 +126,6 @@ function captureUnread(envelope: unknown, text: string, defaults: EnvelopeDefaul
   const named = typeof sourceId === 'string' ? { source_id: sourceId } : {}
   const { letter } = readEnvelope(named, JSON.stringify(named), defaults)
   const problem = `it is nested deeper than ${nestingMax} levels`
-  const kept = undecodedLetter(new TextEncoder().encode(text), problem, defaults)
+  const kept = createUndecodedLetter(new TextEncoder().encode(text), problem, defaults)
   return { ...kept, letter: { ...kept.letter, sourceId: letter.sourceId } }
 }

@@ -3,7 +3,7 @@ import type { Item } from '../../../core/item.ts'
 import type { LetterLabel } from '../../../letters/labels.ts'
 import type { LetterBatch, Letters } from '../../../letters/letters.ts'
 import type { LetterCursor, LetterOrder } from '../../../storage/contract/letters.ts'
-import { Capacity, overloaded } from '../../http/capacity.ts'
+import { Capacity, createOverloadedError } from '../../http/capacity.ts'
 import { classifyError } from '../../http/classify-error.ts'
 import { type Part, takeTurns, writeJsonParts } from '../../http/wire/json-parts.ts'
 import { type PayloadView, viewLargePayload } from '../values/content-view.ts'
@@ -48,7 +48,7 @@ const batchWaitMsMax = 60_000
 /** Undefined after the last batch. */
 export async function readBatch(batches: AsyncGenerator<LetterBatch>): Promise<LetterBatch | undefined> {
   const release = await batchReads.take(1, batchWaitMsMax)
-  if (release === undefined) throw overloaded('exports')
+  if (release === undefined) throw createOverloadedError('exports')
   try {
     const read = await batches.next()
     return read.done ? undefined : read.value

@@ -80,7 +80,7 @@ export const LetterQuery = Type.Object(
   { additionalProperties: false },
 )
 
-export function letterNotFound(id: string): KnownError {
+export function createLetterNotFoundError(id: string): KnownError {
   return new KnownError('LETTER_NOT_FOUND', `letter ${JSON.stringify(id)} does not exist`)
 }
 

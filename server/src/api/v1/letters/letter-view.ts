@@ -46,7 +46,10 @@ const failureFields = {
   first_failed_at: time('When the first attempt failed.'),
   last_failed_at: time('When the last attempt failed.'),
   worker: text('The worker of the last attempt.'),
-  fingerprint: nullable(Type.String(), 'The name that the worker gave to the cause, which decides the group.'),
+  fingerprint: nullable(
+    Type.String(),
+    'The name that the worker gave to the cause, which decides the group.',
+  ),
 }
 const ShortFailureView = component('ShortFailure', Type.Object(failureFields))
 export const FailureView = component(
@@ -153,9 +156,9 @@ export function viewFields(
     source_id: item.sourceId,
     origin: item.origin === null ? null : viewOrigin(item.origin),
     group_id: groupId,
-    retry_count: item.redrives,
-    requeue_count: letter?.requeues ?? 0,
-    dead_lettered_at: formatTimeOrNull(item.diedAt),
+    retry_count: item.retryCount,
+    requeue_count: letter?.requeueCount ?? 0,
+    dead_lettered_at: formatTimeOrNull(item.deadLetteredAt),
     updated_at: formatInstant(item.updatedAt),
     ended_at: 'endedAt' in item ? formatTimeOrNull(item.endedAt) : null,
     last_redrive_at: formatTimeOrNull(letter?.lastRedriveAt),
@@ -187,7 +190,7 @@ function viewOrigin(origin: Origin): Static<typeof OriginView> {
 
 function viewShortFailure(failure: Failure, slug: string): Static<typeof ShortFailureView> {
   return {
-    error_code: failure.reason,
+    error_code: failure.errorCode,
     slug,
     error_class: failure.errorClass,
     message: failure.message,
@@ -237,10 +240,10 @@ function viewRedrive(
 }
 
 function viewCampaignOfRedrive(
-  { id, place }: NonNullable<RedriveRecord['campaign']>,
+  { id, position }: NonNullable<RedriveRecord['campaign']>,
   campaignNames: ReadonlyMap<string, string>,
 ): NonNullable<Static<typeof RedriveView>['campaign']> {
-  return { id, name: campaignNames.get(id) ?? '', position: place }
+  return { id, name: campaignNames.get(id) ?? '', position: position }
 }
 
 export function viewHeaders(item: Pick<Item, 'headers'>): HeaderView[] {

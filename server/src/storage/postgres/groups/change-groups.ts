@@ -4,7 +4,7 @@ import type { GroupResults, MergeCauses, MergeGroups, PinTitle } from '../../con
 import { causeNotFound, checkMerge } from '../../shared/merge-checks.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Statement } from '../connection/connection.ts'
-import { int4s } from '../connection/encode-arrays.ts'
+import { encodeInt4s } from '../connection/encode-arrays.ts'
 import { isInt4 } from '../counts/count-conditions.ts'
 import type { Transaction } from '../transaction.ts'
 import { findKey } from './list-causes.ts'
@@ -25,7 +25,7 @@ export async function mergeGroupsByHand(
   { into, groupIds }: MergeGroups,
 ): Promise<GroupResults['merge-groups']> {
   const wanted = [...new Set([into, ...groupIds])]
-  const ids = int4s(wanted.filter(isInt4))
+  const ids = encodeInt4s(wanted.filter(isInt4))
   const queueIds = (await connection.query(readQueues, [ids])).map((row) => readNumber(row, 'queue_id'))
   await lockGroups(connection, queueIds)
   await lockAllCauses(connection)
@@ -80,6 +80,6 @@ export async function pinTitle(
   { connection }: Transaction,
   { groupIds, title }: PinTitle,
 ): Promise<GroupResults['pin-title']> {
-  const rows = await connection.query(pinTitles, [int4s(groupIds.filter(isInt4)), title])
+  const rows = await connection.query(pinTitles, [encodeInt4s(groupIds.filter(isInt4)), title])
   return { groups: rows.map((row) => ({ id: readNumber(row, 'id'), title: readText(row, 'title') })) }
 }

@@ -3,7 +3,7 @@ import { isStorableText } from '../../../core/storable-text.ts'
 import type { CauseCount, CausesQuery } from '../../contract/groups.ts'
 import { readConditions } from '../../shared/counted-filter.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
-import { prepared, type Statement } from '../connection/connection.ts'
+import { prepareStatement, type Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import {
   countColumns,
@@ -37,7 +37,7 @@ export function causesStatement({ filter, after, countMax }: CausesQuery): [Stat
     select k.cause_key, k.count from causes k
     ${after === undefined ? '' : `where (-k.count, k.cause_key) > (-${parameter(after.count)}::int8, ${parameter(after.causeKey)}::text collate "C")`}
     order by k.count desc, k.cause_key limit ${parameter(countMax)}::int8`
-  return [prepared(text), values]
+  return [prepareStatement(text), values]
 }
 
 export const findKey: Statement = {

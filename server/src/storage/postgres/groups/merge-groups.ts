@@ -9,7 +9,7 @@ import { areAlike, candidatesMax } from '../../../core/grouping/match-group.ts'
 import { planMerges } from '../../../core/grouping/plan-merges.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
-import { int4s, texts } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeTexts } from '../connection/encode-arrays.ts'
 import { isInt4 } from '../counts/count-conditions.ts'
 
 type AlikeGroup = Readonly<{ id: number; bucket: string; template: string; causeKey: string }>
@@ -32,11 +32,11 @@ const lockEveryCause: Statement = {
 }
 
 export async function lockGroups(connection: Connection, queueIds: readonly number[]): Promise<void> {
-  await connection.query(lockQueues, [int4s(queueIds)])
+  await connection.query(lockQueues, [encodeInt4s(queueIds)])
 }
 
 export async function lockCauses(connection: Connection, buckets: readonly string[]): Promise<void> {
-  if (buckets.length > 0) await connection.query(lockBuckets, [texts(buckets)])
+  if (buckets.length > 0) await connection.query(lockBuckets, [encodeTexts(buckets)])
 }
 
 /** A person may merge causes of any buckets. */
@@ -55,7 +55,7 @@ const alike: Statement = {
 /** The groups of all queues that may have the same cause, the oldest first. */
 export async function listAlike(connection: Connection, buckets: readonly string[]): Promise<AlikeGroup[]> {
   if (buckets.length === 0) return []
-  return (await connection.query(alike, [texts(buckets)])).map((row) => ({
+  return (await connection.query(alike, [encodeTexts(buckets)])).map((row) => ({
     id: readNumber(row, 'id'),
     bucket: readText(row, 'bucket'),
     template: readText(row, 'template'),
@@ -73,7 +73,7 @@ export async function findAliasedKeys(
   connection: Connection,
   causeKeys: readonly string[],
 ): Promise<Map<string, string>> {
-  const rows = await connection.query(aliases, [texts([...new Set(causeKeys)])])
+  const rows = await connection.query(aliases, [encodeTexts([...new Set(causeKeys)])])
   return new Map(rows.map((row) => [readText(row, 'cause_key'), readText(row, 'merged_into')]))
 }
 
@@ -109,7 +109,7 @@ export async function coverGroups(
 ): Promise<void> {
   if (pairs.length === 0) return
   await mergeGroups(connection, pairs)
-  await connection.query(coverRows, [int4s(pairs.map(([id]) => id))])
+  await connection.query(coverRows, [encodeInt4s(pairs.map(([id]) => id))])
 }
 
 export function mergeGroups(
@@ -144,7 +144,7 @@ async function runMerges(
   subject: 'causes' | 'groups and causes',
 ): Promise<void> {
   if (pairs.length === 0) return
-  const rows = await connection.query(readGroups, [int4s([...new Set(pairs.flat())].filter(isInt4))])
+  const rows = await connection.query(readGroups, [encodeInt4s([...new Set(pairs.flat())].filter(isInt4))])
   const known = rows.map((row) => ({
     id: readNumber(row, 'id'),
     shownAs: readNumber(row, 'shown_as'),
@@ -153,7 +153,7 @@ async function runMerges(
   const { groups, causes } = planMerges(pairs, known)
   await mergeCauses(connection, causes)
   if (subject === 'causes' || groups.size === 0) return
-  const values = [int4s([...groups.keys()]), int4s([...groups.values()])]
+  const values = [encodeInt4s([...groups.keys()]), encodeInt4s([...groups.values()])]
   await connection.query(mergeRows, values)
   await connection.query(keepTitles, values)
 }
@@ -186,9 +186,9 @@ export async function mergeCauses(
   causes: ReadonlyMap<string, string>,
 ): Promise<void> {
   if (causes.size === 0) return
-  const values = [texts([...causes.keys()]), texts([...causes.values()])]
+  const values = [encodeTexts([...causes.keys()]), encodeTexts([...causes.values()])]
   await connection.query(moveGroups, values)
   await connection.query(moveAliases, values)
   await connection.query(addAliases, values)
-  await connection.query(removeAliases, [texts([...new Set(causes.values())])])
+  await connection.query(removeAliases, [encodeTexts([...new Set(causes.values())])])
 }

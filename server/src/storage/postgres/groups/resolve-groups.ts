@@ -3,7 +3,7 @@ import { isStorableText } from '../../../core/storable-text.ts'
 import type { CountedFilter } from '../../contract/letters.ts'
 import { readNumber } from '../../shared/row-values.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
-import { int4s, texts } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeTexts } from '../connection/encode-arrays.ts'
 import { isInt4 } from '../counts/count-conditions.ts'
 
 type Reader = Pick<Connection, 'query'>
@@ -33,7 +33,7 @@ export async function resolveGroups<F extends CountedFilter>(reader: Reader, fil
   const { causes, groupIds, ...rest } = filter
   const members = groupIds === undefined ? undefined : await listMembers(reader, groupIds)
   if (causes === undefined) return { ...rest, groupIds: members } as unknown as F
-  const rows = await reader.query(causeIds, [texts(causes.filter(isStorableText))])
+  const rows = await reader.query(causeIds, [encodeTexts(causes.filter(isStorableText))])
   const ofCauses = rows.map((row) => readNumber(row, 'id'))
   const known = new Set(members)
   const both = members === undefined ? ofCauses : ofCauses.filter((id) => known.has(id))
@@ -42,6 +42,6 @@ export async function resolveGroups<F extends CountedFilter>(reader: Reader, fil
 
 /** The groups that are shown as one of these, and these. Unknown ids are left out. */
 export async function listMembers(reader: Reader, groupIds: readonly number[]): Promise<number[]> {
-  const rows = await reader.query(memberIds, [int4s(groupIds.filter(isInt4))])
+  const rows = await reader.query(memberIds, [encodeInt4s(groupIds.filter(isInt4))])
   return rows.map((row) => readNumber(row, 'id'))
 }

@@ -43,17 +43,17 @@ async function createRows(transaction: Transaction, command: Import): Promise<St
   const queueRow = await transaction.getWithPartition(command.queue, partition)
   checkImport(queueRow.queue, items)
   await transaction.lockPartitions([{ queueRow, partition }])
-  const ids = transaction.nextIds(queueRow, partition, now, items.length)
+  const ids = transaction.allocateIds(queueRow, partition, now, items.length)
   const rules = compileRules(queueRow.queue.groupingRules)
   const groupIds = await findOrCreateGroups(
     transaction,
-    items.map(({ failure = null, origin = null, payload, diedAt }) => ({
+    items.map(({ failure = null, origin = null, payload, deadLetteredAt }) => ({
       queueId: queueRow.id,
       rules,
       payload,
       failure,
       origin,
-      seenAt: diedAt ?? now,
+      seenAt: deadLetteredAt ?? now,
     })),
   )
   if (items.some(({ sourceId = null, origin = null }) => isLetterRow({ sourceId, origin }))) {

@@ -21,7 +21,7 @@ import type { Instant } from '../../../core/instant.ts'
 import type { Failure, Origin } from '../../../core/item.ts'
 import { readBytesOrNull, readNumber, readText } from '../../shared/row-values.ts'
 import type { Connection, Row, Statement } from '../connection/connection.ts'
-import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import { StaleReadError } from '../connection/errors.ts'
 import {
   coverGroups,
@@ -140,20 +140,20 @@ export const updateFirstSeen: Statement = {
  * Usually there are none.
  */
 export async function lowerFirstSeen(transaction: Transaction): Promise<void> {
-  const earlier = [...transaction.countChanges.letters.firstArrivals()]
+  const earlier = [...transaction.countChanges.letters.listFirstArrivals()]
     .filter(([groupId, at]) => !transaction.isSeenBy(groupId, at))
     // Sort by id, so that writers lock groups in one order.
     .sort(([a], [b]) => a - b)
   if (earlier.length === 0) return
   const { connection } = transaction
   const locked = await connection.query(lockSeenLater, [
-    int4s(earlier.map(([groupId]) => groupId)),
-    int8s(earlier.map(([, at]) => at)),
+    encodeInt4s(earlier.map(([groupId]) => groupId)),
+    encodeInt8s(earlier.map(([, at]) => at)),
   ])
   if (locked.length > 0) {
     await connection.query(updateFirstSeen, [
-      int4s(locked.map((row) => readNumber(row, 'id'))),
-      int8s(locked.map((row) => readNumber(row, 'at'))),
+      encodeInt4s(locked.map((row) => readNumber(row, 'id'))),
+      encodeInt8s(locked.map((row) => readNumber(row, 'at'))),
     ])
   }
   for (const [groupId, at] of earlier) transaction.putFirstSeen(groupId, at)
@@ -176,11 +176,13 @@ async function readRulePayloads(
 ): Promise<Map<string, Uint8Array>> {
   if (rows.length === 0) return new Map()
   const found = await connection.query(rulePayloads, [
-    int4s(rows.map(({ queueId }) => queueId)),
-    int4s(rows.map(({ partition }) => partition)),
-    texts(rows.map(({ id }) => id)),
+    encodeInt4s(rows.map(({ queueId }) => queueId)),
+    encodeInt4s(rows.map(({ partition }) => partition)),
+    encodeTexts(rows.map(({ id }) => id)),
   ])
-  return new Map(found.map((row) => [readText(row, 'id'), readBytesOrNull(row, 'payload') ?? new Uint8Array()]))
+  return new Map(
+    found.map((row) => [readText(row, 'id'), readBytesOrNull(row, 'payload') ?? new Uint8Array()]),
+  )
 }
 
 type WantedGroup = Readonly<{ queueId: number; cause: Cause; seenAt: number }>
@@ -226,13 +228,13 @@ export async function assignGroups(
   const wanted = rows.filter((_, index) => rules[index]?.readsPayload === true)
   const payloads = await readRulePayloads(transaction.connection, wanted)
   const items = stored.map(
-    ({ queueId, item: { failure, origin, diedAt, createdAt, updatedAt } }, index) => ({
+    ({ queueId, item: { failure, origin, deadLetteredAt, createdAt, updatedAt } }, index) => ({
       queueId,
       rules: rules[index],
       payload: payloads.get(rows[index]?.id ?? ''),
       failure,
       origin,
-      seenAt: isNew ? (diedAt ?? createdAt) : updatedAt,
+      seenAt: isNew ? (deadLetteredAt ?? createdAt) : updatedAt,
     }),
   )
   const ids = await findOrCreateGroups(transaction, items)
@@ -274,7 +276,7 @@ async function joinGroups(transaction: Transaction, unknown: Map<string, WantedG
   let plans = await planJoins(transaction, comparable)
   const isChange = plans.some(({ created, widened }) => created.length > 0 || widened.size > 0)
   if (isChange) {
-    await lockGroups(transaction.connection, uniqueQueueIds(unknown.values()))
+    await lockGroups(transaction.connection, listQueueIds(unknown.values()))
     // Read again: another transaction may have changed the groups before this one got the lock.
     plans = await planJoins(transaction, comparable)
     await writeJoins(transaction, plans, comparable)
@@ -303,9 +305,9 @@ async function planJoins(
   wanted: readonly (readonly [string, WantedGroup])[],
 ): Promise<GroupsPlan[]> {
   const rows = await connection.query(findCandidates, [
-    int4s(wanted.map(([, { queueId }]) => queueId)),
-    texts(wanted.map(([, { cause }]) => cause.origin)),
-    texts(wanted.map(([, { cause }]) => cause.bucket)),
+    encodeInt4s(wanted.map(([, { queueId }]) => queueId)),
+    encodeTexts(wanted.map(([, { cause }]) => cause.origin)),
+    encodeTexts(wanted.map(([, { cause }]) => cause.bucket)),
   ])
   const candidates = new Map<number, Map<number, IndexedGroup>>()
   for (const row of rows) {
@@ -314,7 +316,7 @@ async function planJoins(
     const group = toIndexedGroup(row)
     candidates.set(queueId, ofQueue.set(group.id, group))
   }
-  return uniqueQueueIds(wanted.map(([, each]) => each)).map((queueId) => {
+  return listQueueIds(wanted.map(([, each]) => each)).map((queueId) => {
     const ofQueue = wanted.filter(([, each]) => each.queueId === queueId)
     const groups = [...(candidates.get(queueId)?.values() ?? [])].sort((a, b) => a.id - b.id)
     return planGroups(
@@ -342,9 +344,9 @@ async function writeJoins(
   const widened = plans.flatMap((plan) => [...plan.widened])
   if (widened.length > 0) {
     await connection.query(widenGroups, [
-      int4s(widened.map(([id]) => id)),
-      texts(widened.map(([, { template }]) => template)),
-      texts(widened.map(([, { title }]) => title)),
+      encodeInt4s(widened.map(([id]) => id)),
+      encodeTexts(widened.map(([, { template }]) => template)),
+      encodeTexts(widened.map(([, { title }]) => title)),
     ])
   }
   if (widened.length > 0) {
@@ -365,7 +367,7 @@ function uniqueBuckets(wanted: readonly WantedGroup[]): string[] {
   return [...new Set(wanted.map(({ cause }) => cause.bucket))].filter((bucket) => bucket !== '').sort()
 }
 
-function uniqueQueueIds(wanted: Iterable<WantedGroup>): number[] {
+function listQueueIds(wanted: Iterable<WantedGroup>): number[] {
   return [...new Set([...wanted].map(({ queueId }) => queueId))].sort((a, b) => a - b)
 }
 
@@ -408,8 +410,8 @@ async function countByQueue(
   transaction: Transaction,
   missing: ReadonlyMap<string, WantedGroup>,
 ): Promise<Map<number, number>> {
-  const queueIds = uniqueQueueIds(missing.values())
-  const rows = await transaction.connection.query(countGroups, [int4s(queueIds)])
+  const queueIds = listQueueIds(missing.values())
+  const rows = await transaction.connection.query(countGroups, [encodeInt4s(queueIds)])
   const sizes = rows.map((row) => ({
     queueId: readNumber(row, 'queue_id'),
     size: readNumber(row, 'n'),
@@ -429,8 +431,8 @@ async function findExisting(
 ): Promise<Map<string, WantedGroup>> {
   const list = [...wanted.values()]
   const rows = await transaction.connection.query(findGroups, [
-    int4s(list.map(({ queueId }) => queueId)),
-    texts(list.map(({ cause }) => cause.fingerprint)),
+    encodeInt4s(list.map(({ queueId }) => queueId)),
+    encodeTexts(list.map(({ cause }) => cause.fingerprint)),
   ])
   return putGroups(transaction, rows, wanted)
 }
@@ -446,18 +448,18 @@ async function createGroups(
   const parents = await findParents(transaction, list)
   const causeKeys = await findCauseKeys(transaction, list)
   const rows = await transaction.connection.query(insertGroups, [
-    int4s(list.map(({ queueId }) => queueId)),
-    texts(list.map(({ cause }) => cause.fingerprint)),
-    texts(causeKeys),
-    texts(list.map(({ cause }) => cause.bucket)),
-    texts(list.map(({ cause }) => cause.origin)),
-    texts(list.map(({ cause }) => cause.reason)),
-    texts(list.map(({ cause }) => cause.slug)),
-    texts(list.map(({ cause }) => cause.errorClass)),
-    texts(list.map(({ cause }) => cause.title)),
-    texts(list.map(({ cause }) => cause.template)),
-    int8s(list.map(({ seenAt }) => seenAt)),
-    int4s(list.map(({ queueId, cause }) => parents.get(groupKey(queueId, cause.parent)) ?? null)),
+    encodeInt4s(list.map(({ queueId }) => queueId)),
+    encodeTexts(list.map(({ cause }) => cause.fingerprint)),
+    encodeTexts(causeKeys),
+    encodeTexts(list.map(({ cause }) => cause.bucket)),
+    encodeTexts(list.map(({ cause }) => cause.origin)),
+    encodeTexts(list.map(({ cause }) => cause.errorCode)),
+    encodeTexts(list.map(({ cause }) => cause.slug)),
+    encodeTexts(list.map(({ cause }) => cause.errorClass)),
+    encodeTexts(list.map(({ cause }) => cause.title)),
+    encodeTexts(list.map(({ cause }) => cause.template)),
+    encodeInt8s(list.map(({ seenAt }) => seenAt)),
+    encodeInt4s(list.map(({ queueId, cause }) => parents.get(groupKey(queueId, cause.parent)) ?? null)),
   ])
   const missing = putGroups(transaction, rows, wanted)
   // Another transaction created these groups in the meantime.
@@ -484,7 +486,7 @@ async function findParents(
   const named = list.filter(({ cause }) => cause.parent !== '')
   if (named.length === 0) return new Map()
   const { connection } = transaction
-  await lockGroups(connection, uniqueQueueIds(named))
+  await lockGroups(connection, listQueueIds(named))
   const parents = new Map(
     named.map(({ queueId, cause, seenAt }) => [
       groupKey(queueId, cause.parent),
@@ -494,8 +496,8 @@ async function findParents(
   await createGroups(transaction, parents)
   const wanted = [...parents.values()]
   const rows = await connection.query(findShownAs, [
-    int4s(wanted.map(({ queueId }) => queueId)),
-    texts(wanted.map(({ cause }) => cause.fingerprint)),
+    encodeInt4s(wanted.map(({ queueId }) => queueId)),
+    encodeTexts(wanted.map(({ cause }) => cause.fingerprint)),
   ])
   return new Map(
     rows.map((row) => [

@@ -9,9 +9,9 @@ import {
 } from '../../contract/letters.ts'
 import { readConditions } from '../../shared/counted-filter.ts'
 import { readJson, readNumber, readText, readTextOrNull } from '../../shared/row-values.ts'
-import { prepared, type Row, type Statement } from '../connection/connection.ts'
+import { prepareStatement, type Row, type Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { int4s } from '../connection/encode-arrays.ts'
+import { encodeInt4s } from '../connection/encode-arrays.ts'
 import {
   countColumns,
   groupColumns,
@@ -25,7 +25,7 @@ import { stateNames } from '../items/rows.ts'
 
 export async function listGroups(connections: Connections, query: GroupsQuery): Promise<GroupFacts[]> {
   const filter = await resolveGroups({ query: connections.read.bind(connections) }, query.filter)
-  return (await connections.read(...groupsStatement({ ...query, filter }))).map(decodeGroup)
+  return (await connections.read(...prepareListGroups({ ...query, filter }))).map(decodeGroup)
 }
 
 /** The group and those that are shown as it: their ids, and when the first of them was first seen. */
@@ -57,7 +57,7 @@ const newest = `lateral (
       ) n
     order by n.died_at desc, n.id desc limit 1)`
 
-export function groupsStatement(query: GroupsQuery): [Statement, unknown[]] {
+export function prepareListGroups(query: GroupsQuery): [Statement, unknown[]] {
   const { filter, after, countMax, isEmptyToo } = query
   const values: unknown[] = []
   const parameter: Parameter = (value) => `$${values.push(value)}`
@@ -66,7 +66,8 @@ export function groupsStatement(query: GroupsQuery): [Statement, unknown[]] {
     after === undefined
       ? ''
       : `where (-p.count, p.id) > (-${parameter(after.count)}::int8, ${parameter(after.id)}::int8)`
-  const empty = () => `union all select distinct coalesce(g.merged_into, g.id), 0, '' from redrive.groups g
+  const printEmpty =
+    () => `union all select distinct coalesce(g.merged_into, g.id), 0, '' from redrive.groups g
     where ${printConditions(conditions, groupColumns, parameter)}
       and coalesce(g.merged_into, g.id) not in (select t.id from totals t)`
   const text = `with counted as materialized (
@@ -82,7 +83,7 @@ export function groupsStatement(query: GroupsQuery): [Statement, unknown[]] {
       select s.id, sum(s.n)::int8 as count, string_agg(s.state || ':' || s.n, ',') as states from shown s
       group by s.id
     ), matching as (
-      select t.id, t.count, t.states from totals t ${isEmptyToo ? empty() : ''}
+      select t.id, t.count, t.states from totals t ${isEmptyToo ? printEmpty() : ''}
     ), page as materialized (
       select p.* from matching p ${beyond} order by p.count desc, p.id limit ${parameter(countMax)}::int8
     )
@@ -94,7 +95,7 @@ export function groupsStatement(query: GroupsQuery): [Statement, unknown[]] {
       left join ${lastSeen} s on true
       left join ${newest} n on true
     order by p.count desc, p.id`
-  return [prepared(text), values]
+  return [prepareStatement(text), values]
 }
 
 /** From a row of `groupsStatement`. */
@@ -108,7 +109,7 @@ function decodeGroup(row: Row): GroupFacts {
     fingerprint: readText(row, 'fingerprint'),
     causeKey: readText(row, 'cause_key'),
     origin: readText(row, 'origin'),
-    reason: readText(row, 'reason'),
+    errorCode: readText(row, 'reason'),
     slug: readText(row, 'slug'),
     errorClass: readText(row, 'error_class'),
     title: pinned ?? readText(row, 'title'),
@@ -145,7 +146,7 @@ export async function readGroupLabels(
   groupIds: readonly number[],
 ): Promise<GroupLabel[]> {
   const ids = [...new Set(groupIds)]
-  const rows = ids.length === 0 ? [] : await connections.read(labels, [int4s(ids)])
+  const rows = ids.length === 0 ? [] : await connections.read(labels, [encodeInt4s(ids)])
   return rows.map((row) => ({
     id: readNumber(row, 'id'),
     slug: readText(row, 'slug'),
@@ -175,7 +176,7 @@ export async function groupArrivals(
   since: Instant,
 ): Promise<GroupArrivals[]> {
   const ids = [...new Set(groupIds)]
-  const rows = await connections.read(arrivals, [int4s(ids), Math.floor(since / usPerHour)])
+  const rows = await connections.read(arrivals, [encodeInt4s(ids), Math.floor(since / usPerHour)])
   return rows.map((row) => ({
     groupId: readNumber(row, 'group_id'),
     hour: readNumber(row, 'hour') * usPerHour,

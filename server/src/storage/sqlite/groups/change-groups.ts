@@ -14,7 +14,7 @@ export function mergeGroupsByHand(
   { into, groupIds }: MergeGroups,
 ): GroupResults['merge-groups'] {
   const wanted = [...new Set([into, ...groupIds])]
-  const found = database.arrays(readSql, JSON.stringify(wanted)).map((row) => ({
+  const found = database.readArrays(readSql, JSON.stringify(wanted)).map((row) => ({
     id: readNumber(row, 0),
     queueId: readNumber(row, 1),
     queue: readText(row, 2),
@@ -54,7 +54,7 @@ export function pinTitle(
   { groupIds, title }: PinTitle,
 ): GroupResults['pin-title'] {
   const groups = database
-    .arrays(titleSql, JSON.stringify(groupIds))
+    .readArrays(titleSql, JSON.stringify(groupIds))
     .map((row) => ({ id: readNumber(row, 0), title: readText(row, 1) }))
   for (const { id } of groups) database.run('update groups set pinned_title = ? where id = ?', title, id)
   return { groups }

@@ -17,7 +17,7 @@ export function listCauses(database: Database, query: CausesQuery): CauseCount[]
   const conditions = readConditions(resolveGroups(database, query.filter))
   const { where, values } = printConditions(database, conditions, columns)
   const bounds: Bound[] = after === undefined ? [] : [after.count, after.count, after.causeKey]
-  const rows = database.arrays(
+  const rows = database.readArrays(
     `select g.cause_key, sum(c.n) from letter_counts c join groups g on g.id = c.group_id
      where ${where} group by g.cause_key having sum(c.n) <> 0
        ${after === undefined ? '' : 'and (sum(c.n) < ? or (sum(c.n) = ? and g.cause_key > ?))'}
@@ -29,7 +29,7 @@ export function listCauses(database: Database, query: CausesQuery): CauseCount[]
 
 /** The key by which the groups of a cause are found now; null: there is no such cause. */
 export function findCauseKey(database: Database, causeKey: string): string | null {
-  const merged = database.array('select merged_into from cause_aliases where cause_key = ?', causeKey)
+  const merged = database.getArray('select merged_into from cause_aliases where cause_key = ?', causeKey)
   const key = merged === undefined ? causeKey : readText(merged, 0)
-  return database.array('select 1 from groups where cause_key = ? limit 1', key) === undefined ? null : key
+  return database.getArray('select 1 from groups where cause_key = ? limit 1', key) === undefined ? null : key
 }

@@ -14,7 +14,7 @@ const alikeSql = `select id, template, cause_key from groups
 
 /** The groups of all queues that may have the same cause, the oldest first. */
 export function listAlike(database: Database, bucket: string): AlikeGroup[] {
-  return database.arrays(alikeSql, bucket).map((row) => ({
+  return database.readArrays(alikeSql, bucket).map((row) => ({
     id: readNumber(row, 0),
     template: readText(row, 1),
     causeKey: readText(row, 2),
@@ -23,7 +23,7 @@ export function listAlike(database: Database, bucket: string): AlikeGroup[] {
 
 /** The key into which this key was merged, or the key itself. */
 export function findAliasedKey(database: Database, causeKey: string): string {
-  const row = database.array('select merged_into from cause_aliases where cause_key = ?', causeKey)
+  const row = database.getArray('select merged_into from cause_aliases where cause_key = ?', causeKey)
   return row === undefined ? causeKey : readText(row, 0)
 }
 
@@ -63,7 +63,7 @@ function runMerges(
   subject: 'causes' | 'groups and causes',
 ): void {
   if (pairs.length === 0) return
-  const known = database.arrays(readSql, JSON.stringify(pairs.flat())).map((row) => ({
+  const known = database.readArrays(readSql, JSON.stringify(pairs.flat())).map((row) => ({
     id: readNumber(row, 0),
     shownAs: readNumber(row, 1),
     causeKey: readText(row, 2),

@@ -20,7 +20,7 @@ export function resolveGroups<F extends CountedFilter>(database: Database, filte
   const members = groupIds === undefined ? undefined : listMembers(database, groupIds)
   if (causes === undefined) return { ...rest, groupIds: members } as unknown as F
   const keys = JSON.stringify(causes)
-  const ofCauses = database.arrays(causeIdsSql, keys, keys).map((row) => readNumber(row, 0))
+  const ofCauses = database.readArrays(causeIdsSql, keys, keys).map((row) => readNumber(row, 0))
   const known = new Set(members)
   const both = members === undefined ? ofCauses : ofCauses.filter((id) => known.has(id))
   return { ...rest, groupIds: both } as unknown as F
@@ -28,5 +28,5 @@ export function resolveGroups<F extends CountedFilter>(database: Database, filte
 
 /** The groups that are shown as one of these, and these. Unknown ids are left out. */
 export function listMembers(database: Database, groupIds: readonly number[]): number[] {
-  return database.arrays(memberIdsSql, JSON.stringify(groupIds)).map((row) => readNumber(row, 0))
+  return database.readArrays(memberIdsSql, JSON.stringify(groupIds)).map((row) => readNumber(row, 0))
 }

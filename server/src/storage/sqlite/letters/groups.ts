@@ -87,11 +87,11 @@ export class GroupCache {
   }
 
   #insert(queueRow: QueueRow, index: GroupIndex, cause: Cause, seenAt: Instant): number {
-    const { fingerprint, bucket, origin, reason, slug, errorClass, title, template } = cause
+    const { fingerprint, bucket, origin, errorCode, slug, errorClass, title, template } = cause
     const causeKey = this.#findCauseKey(cause)
     const mergedInto = this.#findParent(queueRow, index, cause, seenAt)
     const id = readNumber(
-      this.#database.array(
+      this.#database.getArray(
         insertSql,
         ...[
           queueRow.id,
@@ -99,7 +99,7 @@ export class GroupCache {
           causeKey,
           bucket,
           origin,
-          reason,
+          errorCode,
           slug,
           errorClass,
           title,
@@ -121,7 +121,7 @@ export class GroupCache {
     if (parent === '') return null
     const parentCause = { ...cause, fingerprint: parent, parent: '' }
     const id = index.find(parent) ?? this.#insert(queueRow, index, parentCause, seenAt)
-    const row = this.#database.array('select coalesce(merged_into, id) from groups where id = ?', id)
+    const row = this.#database.getArray('select coalesce(merged_into, id) from groups where id = ?', id)
     return readNumber(row ?? [], 0)
   }
 
@@ -146,7 +146,7 @@ export class GroupCache {
     const sql = `select fingerprint, id, first_seen_at, origin, bucket, template from groups
       where queue_id = ? order by id`
     const index = new GroupIndex()
-    for (const row of this.#database.arrays(sql, queueId)) {
+    for (const row of this.#database.readArrays(sql, queueId)) {
       const id = readNumber(row, 1)
       index.add({
         id,

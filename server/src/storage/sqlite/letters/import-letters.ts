@@ -1,10 +1,10 @@
 /** Imports captured letters, which arrive encoded from the server's thread (threads/capture-encoding.ts). */
 import { type Cause, toCause } from '../../../core/cause.ts'
 import { type CompiledRules, compileRules } from '../../../core/grouping/rules.ts'
-import { type Instant, later } from '../../../core/instant.ts'
-import { firstRedriveAt } from '../../../core/letter.ts'
+import { addDuration, type Instant } from '../../../core/instant.ts'
+import { computeFirstRedriveAt } from '../../../core/letter.ts'
 import { countRedrives } from '../../shared/counted-filter.ts'
-import { failureFromText, originFromText } from '../../shared/item-row.ts'
+import { decodeFailure, decodeOrigin } from '../../shared/item-row.ts'
 import { checkTakesLetters, refuseRepeats } from '../../shared/queue-checks.ts'
 import { readText } from '../../shared/row-values.ts'
 import type { Bound } from '../connection/database.ts'
@@ -46,8 +46,8 @@ type NewRow = Readonly<{
   id: string
   sourceId: string | null
   groupId: number
-  redrives: number
-  diedAt: Instant
+  retryCount: number
+  deadLetteredAt: Instant
   expireDeadline: Instant
   values: readonly Bound[]
 }>
@@ -57,7 +57,7 @@ export function importLetters(transaction: Transaction, letters: EncodedLetters)
   const { queueCache, countChanges } = transaction
   const queueRow = queueCache.getWithPartition(letters.queue, letters.partition)
   checkTakesLetters(queueRow.queue)
-  const ids = queueCache.nextIds(queueRow, letters.partition, letters.now, letters.count, countChanges)
+  const ids = queueCache.allocateIds(queueRow, letters.partition, letters.now, letters.count, countChanges)
   return new LetterImport(transaction, queueRow, letters).run(ids)
 }
 
@@ -113,7 +113,7 @@ class LetterImport {
       failure,
       origin,
       history,
-      redrives,
+      retryCount,
       causeIndex,
       keyBytes,
       payloadBytes,
@@ -122,12 +122,12 @@ class LetterImport {
     const { queue, id: queueId } = this.#queueRow
     const key = keyBytes === null ? null : this.#takeBytes(keyBytes)
     const payload = this.#takeBytes(payloadBytes)
-    const expireDeadline = givenDeadline ?? later(now, queue.expireUs)
-    const diedAt: Instant = givenDiedAt ?? now
+    const expireDeadline = givenDeadline ?? addDuration(now, queue.expireTimeoutUs)
+    const deadLetteredAt: Instant = givenDiedAt ?? now
     const groupId =
       this.#rules === undefined
-        ? this.#findGroup(causeIndex, diedAt, sourceId)
-        : this.#findGroupByRules(letter, payload, diedAt)
+        ? this.#findGroup(causeIndex, deadLetteredAt, sourceId)
+        : this.#findGroupByRules(letter, payload, deadLetteredAt)
     if (groupId === undefined) {
       this.#reject(sourceId, expireDeadline)
       return
@@ -149,47 +149,51 @@ class LetterImport {
       now,
       now,
       expireDeadline,
-      diedAt,
+      deadLetteredAt,
       failure,
       origin,
-      redrives,
+      retryCount,
       groupId,
-      countRedrives(redrives),
-      firstRedriveAt(now, queue.redrive, this.#random),
+      countRedrives(retryCount),
+      computeFirstRedriveAt(now, queue.redrive, this.#random),
       history,
-      key && this.#transaction.keyRuns.next(),
+      key && this.#transaction.keyRuns.allocate(),
       payload,
     ]
-    this.#rows.push({ id, sourceId, groupId, redrives, diedAt, expireDeadline, values })
+    this.#rows.push({ id, sourceId, groupId, retryCount, deadLetteredAt, expireDeadline, values })
   }
 
   /**
    * Undefined: the letter exists already, and no group is created for a letter that is not stored. The rows
    * before it are inserted first, because one of them may have its source id.
    */
-  #findGroup(causeIndex: number, diedAt: Instant, sourceId: string | null): number | undefined {
+  #findGroup(causeIndex: number, deadLetteredAt: Instant, sourceId: string | null): number | undefined {
     const cached = this.#groupIds[causeIndex]
     if (cached !== undefined) return cached
     const cause = this.#letters.causes[causeIndex] as Cause
-    const groupId = this.#findByCause(cause, diedAt, sourceId)
+    const groupId = this.#findByCause(cause, deadLetteredAt, sourceId)
     this.#groupIds[causeIndex] = groupId
     return groupId
   }
 
   /** The server's thread does not know the rules of the queue, so the cause is computed again. */
-  #findGroupByRules(letter: EncodedLetter, payload: Uint8Array, diedAt: Instant): number | undefined {
+  #findGroupByRules(letter: EncodedLetter, payload: Uint8Array, deadLetteredAt: Instant): number | undefined {
     const [sourceId] = letter
-    const failure = failureFromText(letter[10])
-    const origin = originFromText(letter[11])
-    return this.#findByCause(toCause(failure, origin ?? { name: '' }, this.#rules, payload), diedAt, sourceId)
+    const failure = decodeFailure(letter[10])
+    const origin = decodeOrigin(letter[11])
+    return this.#findByCause(
+      toCause(failure, origin ?? { name: '' }, this.#rules, payload),
+      deadLetteredAt,
+      sourceId,
+    )
   }
 
-  #findByCause(cause: Cause, diedAt: Instant, sourceId: string | null): number | undefined {
+  #findByCause(cause: Cause, deadLetteredAt: Instant, sourceId: string | null): number | undefined {
     const isNew = () => {
       this.#flush()
       return !hasSource(this.#transaction, this.#queueRow, sourceId)
     }
-    return this.#transaction.groups.findOrCreateByCause(this.#queueRow, cause, diedAt, isNew)
+    return this.#transaction.groups.findOrCreateByCause(this.#queueRow, cause, deadLetteredAt, isNew)
   }
 
   #takeBytes(length: number): Uint8Array {
@@ -203,14 +207,17 @@ class LetterImport {
     const areStored = this.#insert(rows)
     const { countChanges } = this.#transaction
     const queueId = this.#queueRow.id
-    for (const [index, { id, sourceId, groupId, redrives, diedAt, expireDeadline }] of rows.entries()) {
+    for (const [
+      index,
+      { id, sourceId, groupId, retryCount, deadLetteredAt, expireDeadline },
+    ] of rows.entries()) {
       if (!areStored[index]) {
         this.#reject(sourceId, expireDeadline)
         continue
       }
       this.#results.push(id, null, expireDeadline)
-      countChanges.letters.add(queueId, groupId, 'waiting', redrives, diedAt, 1)
-      countArrival(this.#transaction, this.#queueRow, groupId, diedAt)
+      countChanges.letters.add(queueId, groupId, 'waiting', retryCount, deadLetteredAt, 1)
+      countArrival(this.#transaction, this.#queueRow, groupId, deadLetteredAt)
       this.#storedCount++
     }
   }
@@ -222,11 +229,13 @@ class LetterImport {
     const stored = database.run(insertMany, ...rows.flatMap(({ values }) => values))
     if (stored === rows.length) return rows.map(() => true)
     const { partition } = this.#letters
-    return rows.map(({ id }) => database.array(isStoredSql, this.#queueRow.id, partition, id) !== undefined)
+    return rows.map(
+      ({ id }) => database.getArray(isStoredSql, this.#queueRow.id, partition, id) !== undefined,
+    )
   }
 
   #reject(sourceId: string | null, expireDeadline: Instant): void {
-    const existing = this.#transaction.database.array(findBySourceSql, this.#queueRow.id, sourceId)
+    const existing = this.#transaction.database.getArray(findBySourceSql, this.#queueRow.id, sourceId)
     this.#results.push(null, readText(existing ?? [], 0), expireDeadline)
   }
 }

@@ -61,7 +61,7 @@ function readPage(database: Database, { filter, after, countMax, isEmptyToo }: G
     : `letter_counts c join groups g on g.id = c.group_id where ${states.where} and ${groups.where}`
   const values: Bound[] = [...states.values, ...groups.values]
   if (after !== undefined) values.push(after.count, after.count, after.id)
-  const rows = database.arrays(
+  const rows = database.readArrays(
     `select ${shownAs}, ${count} from ${source} group by ${shownAs}
      ${after === undefined ? '' : `having ${count} < ? or (${count} = ? and ${shownAs} > ?)`}
      order by 2 desc, 1 limit +?`,
@@ -94,7 +94,7 @@ type Member = Readonly<{ id: number; firstSeenAt: Instant }>
 function readMembers(database: Database, groupId: number): Member[] {
   const sql = 'select id, first_seen_at from groups where id = ? or merged_into = ? order by id'
   return database
-    .arrays(sql, groupId, groupId)
+    .readArrays(sql, groupId, groupId)
     .map((row) => ({ id: readNumber(row, 0), firstSeenAt: readNumber(row, 1) }))
 }
 
@@ -106,7 +106,7 @@ function readStates(
 ): Partial<Record<ListedState, number>> {
   const columns = { ...countGroupColumns, ...countStateColumns, ...groupFieldColumns }
   const { where, values } = printConditions(database, readConditions(filter), columns)
-  const rows = database.arrays(
+  const rows = database.readArrays(
     `select c.state, sum(c.n) from letter_counts c join groups g on g.id = c.group_id
      where c.queue_id = ? and c.group_id in (select value from json_each(?)) and ${where} group by c.state`,
     queueId,
@@ -119,7 +119,7 @@ function readStates(
 /** A group that was created for a letter from the archive may have had no arrival since. */
 function readLastSeen(database: Database, { id, firstSeenAt }: Member): Instant {
   const sql = 'select last_at from group_hours where group_id = ? order by hour desc limit 1'
-  const row = database.array(sql, id)
+  const row = database.getArray(sql, id)
   return row === undefined ? firstSeenAt : readNumber(row, 0)
 }
 
@@ -131,21 +131,21 @@ const cellsSql = `select group_id, state, redrives from letter_counts
 /** The letter that died last. One index lookup for each state and number of redrives that a group has. */
 function findNewest(database: Database, queueId: number, memberIds: readonly number[]): string | null {
   const [newest] = database
-    .arrays(cellsSql, queueId, JSON.stringify(memberIds))
+    .readArrays(cellsSql, queueId, JSON.stringify(memberIds))
     .flatMap((cell) => {
-      const row = database.array(newestSql, readNumber(cell, 0), readNumber(cell, 1), readNumber(cell, 2))
+      const row = database.getArray(newestSql, readNumber(cell, 0), readNumber(cell, 1), readNumber(cell, 2))
       if (row === undefined) return []
-      return { diedAt: readNumber(row, 0), id: readText(row, 1), rowid: readNumber(row, 2) }
+      return { deadLetteredAt: readNumber(row, 0), id: readText(row, 1), rowid: readNumber(row, 2) }
     })
-    .sort((a, b) => b.diedAt - a.diedAt || (a.id > b.id ? -1 : 1))
+    .sort((a, b) => b.deadLetteredAt - a.deadLetteredAt || (a.id > b.id ? -1 : 1))
   if (newest === undefined) return null
-  const row = database.array('select root_id from items where rowid = ?', newest.rowid)
+  const row = database.getArray('select root_id from items where rowid = ?', newest.rowid)
   return row === undefined ? null : readText(row, 0)
 }
 
 export function readGroupLabels(database: Database, groupIds: readonly number[]): GroupLabel[] {
   return [...new Set(groupIds)].flatMap((id) => {
-    const row = database.array('select slug, coalesce(merged_into, id) from groups where id = ?', id)
+    const row = database.getArray('select slug, coalesce(merged_into, id) from groups where id = ?', id)
     return row === undefined ? [] : [{ id, slug: readText(row, 0), shownAs: readNumber(row, 1) }]
   })
 }
@@ -160,7 +160,7 @@ export function groupArrivals(
     where group_id in (select value from json_each(?)) and hour >= ? group by hour order by hour`
   return [...new Set(groupIds)].flatMap((groupId) =>
     database
-      .arrays(sql, JSON.stringify(listMembers(database, [groupId])), from)
+      .readArrays(sql, JSON.stringify(listMembers(database, [groupId])), from)
       .map((row) => ({ groupId, hour: readNumber(row, 0) * usPerHour, count: readNumber(row, 1) })),
   )
 }

@@ -10,7 +10,7 @@ import { countLetters, countOpenSince } from '../counts/letter-count-queries.ts'
 import { verifyCounts } from '../counts/verify.ts'
 import { compareArrivals } from '../counts/verify-arrivals.ts'
 import { findCauseKey, listCauses } from '../groups/list-causes.ts'
-import { nextDueAt } from '../items/advance.ts'
+import { readNextDueAt } from '../items/advance.ts'
 import { listArchive, listItems } from '../items/list-items.ts'
 import { listPositions } from '../kafka/positions.ts'
 import { listReplays, listUnpassedPartitions } from '../kafka/replays.ts'
@@ -94,7 +94,7 @@ const handlers = {
   'kafka-positions': (database, { query }) => listPositions(database, query),
   'kafka-replays': (database, { query }) => listReplays(database, query),
   'unpassed-kafka-partitions': (database, { query }) => listUnpassedPartitions(database, query),
-  'next-due': (database) => nextDueAt(database),
+  'next-due': (database) => readNextDueAt(database),
   verify: (database, { isRepairableOnly }) =>
     isRepairableOnly ? verifyCounts(database) : [...verifyCounts(database), ...compareArrivals(database)],
 } satisfies Handlers
