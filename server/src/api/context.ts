@@ -1,3 +1,4 @@
+import type { Access } from '../access/access.ts'
 import type { Clock } from '../core/instant.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Letters } from '../letters/letters.ts'
@@ -28,6 +29,8 @@ export type ApiContext = Readonly<{
   engine: () => Engine
   /** Throws STORE_UNAVAILABLE while the store cannot be reached. */
   letters: () => Letters
+  /** Throws STORE_UNAVAILABLE while the store cannot be reached. */
+  access: () => Access
   health: () => Health
   metrics: Pick<Metrics, 'contentType' | 'render'>
   /** Returns the OpenAPI document as JSON text. */

@@ -11,7 +11,7 @@ export type CauseFacts = Readonly<{
   title: string
   isTitlePinned: boolean
   slug: string
-  reason: string
+  errorCode: string
   errorClass: string
   firstSeenAt: Instant
   lastSeenAt: Instant
@@ -82,7 +82,7 @@ function toCause(groups: readonly GroupFacts[]): CauseFacts | undefined {
     title: named.title,
     isTitlePinned: named.isTitlePinned,
     slug: named.slug,
-    reason: named.errorCode,
+    errorCode: named.errorCode,
     errorClass: named.errorClass,
     firstSeenAt: Math.min(...groups.map(({ firstSeenAt }) => firstSeenAt)),
     lastSeenAt: Math.max(...groups.map(({ lastSeenAt }) => lastSeenAt)),

@@ -53,7 +53,7 @@ describeStores('groups of letters', (given) => {
     expect(group).toEqual({
       id: letter?.groupId,
       queue: letters,
-      ...{ fingerprint, causeKey, origin, reason: errorCode, slug, errorClass, title },
+      ...{ fingerprint, causeKey, origin, errorCode, slug, errorClass, title },
       isTitlePinned: false,
       mergedIds: [],
       firstSeenAt: noon + 1,
@@ -83,7 +83,7 @@ describeStores('groups of letters', (given) => {
     await given.run({ op: 'advance', now: noon + minute + 1, countMax: 10 })
     const title = 'lease ended: the item was not completed, extended or given back in time'
     const found = await groups()
-    expect(found).toMatchObject([{ count: 3, reason: 'attempts', slug: 'lease_ended', title }])
+    expect(found).toMatchObject([{ count: 3, errorCode: 'attempts', slug: 'lease_ended', title }])
     const letters = await listAll(given.storage, found[0]?.queue ?? '')
     expect(letters.map(({ failure }) => failure?.worker).toSorted()).toEqual(holders.toSorted())
   })

@@ -1,8 +1,8 @@
 /** Routes by which a person merges groups and causes, and names them. */
 import { Type } from 'typebox'
 import { titleMax } from '../../../letters/grouping/group-actions.ts'
+import { createAttribution } from '../../http/attribution.ts'
 import { route } from '../../http/route.ts'
-import { createTrace } from '../../http/trace.ts'
 import { v1 } from '../dialect.ts'
 import { Reason } from '../values/reason.ts'
 import { nullable } from '../values/schemas.ts'
@@ -35,7 +35,7 @@ export const groupChangeRoutes = [
     handler: async (request, _reply, context) => {
       const { title, reason } = request.body
       const groupId = request.params.id
-      await context.letters().pinTitle({ groupId }, title, createTrace(request, reason))
+      await context.letters().pinTitle({ groupId }, title, createAttribution(request, reason))
       return showGroup(groupId, context)
     },
   }),
@@ -68,7 +68,7 @@ export const groupChangeRoutes = [
     },
     handler: async (request, _reply, context) => {
       const { group_ids, reason } = request.body
-      const attribution = createTrace(request, reason)
+      const attribution = createAttribution(request, reason)
       return showGroup(
         await context.letters().mergeGroups(request.params.id, group_ids, attribution),
         context,
@@ -89,7 +89,7 @@ export const groupChangeRoutes = [
     handler: async (request, _reply, context) => {
       const { title, reason } = request.body
       const causeKey = request.params.id
-      await context.letters().pinTitle({ causeKey }, title, createTrace(request, reason))
+      await context.letters().pinTitle({ causeKey }, title, createAttribution(request, reason))
       return showCause(causeKey, context)
     },
   }),
@@ -122,7 +122,7 @@ export const groupChangeRoutes = [
     },
     handler: async (request, _reply, context) => {
       const { cause_ids, reason } = request.body
-      const attribution = createTrace(request, reason)
+      const attribution = createAttribution(request, reason)
       return showCause(
         await context.letters().mergeCauses(request.params.id, cause_ids, attribution),
         context,

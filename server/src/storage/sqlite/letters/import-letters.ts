@@ -124,10 +124,7 @@ class LetterImport {
     const payload = this.#takeBytes(payloadBytes)
     const expireDeadline = givenDeadline ?? addDuration(now, queue.expireTimeoutUs)
     const deadLetteredAt: Instant = givenDiedAt ?? now
-    const groupId =
-      this.#rules === undefined
-        ? this.#findGroup(causeIndex, deadLetteredAt, sourceId)
-        : this.#findGroupByRules(letter, payload, deadLetteredAt)
+    const groupId = this.#findGroup(letter, payload, deadLetteredAt)
     if (groupId === undefined) {
       this.#reject(sourceId, expireDeadline)
       return
@@ -167,25 +164,21 @@ class LetterImport {
    * Undefined: the letter exists already, and no group is created for a letter that is not stored. The rows
    * before it are inserted first, because one of them may have its source id.
    */
-  #findGroup(causeIndex: number, deadLetteredAt: Instant, sourceId: string | null): number | undefined {
+  #findGroup(letter: EncodedLetter, payload: Uint8Array, deadLetteredAt: Instant): number | undefined {
+    const [sourceId] = letter
+    const causeIndex = letter[14]
+    if (this.#rules !== undefined) {
+      // The server's thread does not know the rules of the queue, so the cause is computed again.
+      const origin = decodeOrigin(letter[11]) ?? { name: '' }
+      const ruled = toCause(decodeFailure(letter[10]), origin, this.#rules, payload)
+      return this.#findByCause(ruled, deadLetteredAt, sourceId)
+    }
     const cached = this.#groupIds[causeIndex]
     if (cached !== undefined) return cached
     const cause = this.#letters.causes[causeIndex] as Cause
     const groupId = this.#findByCause(cause, deadLetteredAt, sourceId)
     this.#groupIds[causeIndex] = groupId
     return groupId
-  }
-
-  /** The server's thread does not know the rules of the queue, so the cause is computed again. */
-  #findGroupByRules(letter: EncodedLetter, payload: Uint8Array, deadLetteredAt: Instant): number | undefined {
-    const [sourceId] = letter
-    const failure = decodeFailure(letter[10])
-    const origin = decodeOrigin(letter[11])
-    return this.#findByCause(
-      toCause(failure, origin ?? { name: '' }, this.#rules, payload),
-      deadLetteredAt,
-      sourceId,
-    )
   }
 
   #findByCause(cause: Cause, deadLetteredAt: Instant, sourceId: string | null): number | undefined {

@@ -80,7 +80,7 @@ function decodeGroup(row: Row) {
     fingerprint: readText(row, 'fingerprint'),
     causeKey: readText(row, 'cause_key'),
     origin: readText(row, 'origin'),
-    reason: readText(row, 'reason'),
+    errorCode: readText(row, 'reason'),
     slug: readText(row, 'slug'),
     errorClass: readText(row, 'error_class'),
     title: pinned ?? readText(row, 'title'),
