@@ -114,7 +114,7 @@ class LetterImport {
       origin,
       history,
       retryCount,
-      causeIndex,
+      ,
       keyBytes,
       payloadBytes,
     ] = letter
