@@ -66,6 +66,7 @@ function createStorage(backend: Backend, clock: Clock): Storage {
     listCauses: (query) => ask({ read: 'causes', query }),
     findCauseKey: (causeKey) => ask({ read: 'cause-key', causeKey }),
     groupArrivals: (groupIds, since) => ask({ read: 'group-arrivals', groupIds, since }),
+    readLetterNamespaces: (letterIds) => ask({ read: 'letter-namespaces', letterIds }),
     listEdits: (letterId) => ask({ read: 'edits', letterId }),
     getCampaign: (id) => ask({ read: 'campaign', id }),
     listCampaigns: (query) => ask({ read: 'campaigns', query }),
