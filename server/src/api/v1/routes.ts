@@ -17,6 +17,7 @@ import { undoRoutes } from './letters/undo.ts'
 import { queueAdminRoutes } from './queues/queue-admin.ts'
 import { queueItemRoutes } from './queues/queue-items.ts'
 import { queueRoutes } from './queues/queues.ts'
+import { sessionRoutes } from './session/session.ts'
 
 /**
  * The routes of Redrive's own API.
@@ -44,4 +45,5 @@ export const v1Routes: readonly Route[] = [
   ...campaignRoutes,
   ...campaignEventRoutes,
   ...auditRoutes,
+  ...sessionRoutes,
 ]
