@@ -6,6 +6,7 @@ import { AutomaticRedrive } from './automatic-redrive.ts'
 import { CampaignService } from './campaigns/campaign-service.ts'
 import { createChanges } from './campaigns/watch.ts'
 import { Capture } from './capture.ts'
+import { createGroupActions } from './grouping/group-actions.ts'
 import type { Letters } from './letters.ts'
 import { type LettersParts, silent } from './parts.ts'
 import { limitCampaigns } from './redacted-campaigns.ts'
@@ -48,6 +49,7 @@ export function createLetters(given: LettersParts): Letters {
     ...createSearch(storage),
     ...actions,
     ...createUndo(storage, actions),
+    ...createGroupActions(parts),
     campaigns,
     within: (namespaces) => openView(namespaces, null),
     readableIn: (readable) => openView(null, readable),

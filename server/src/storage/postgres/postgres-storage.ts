@@ -20,6 +20,7 @@ import type {
 } from '../contract/campaigns.ts'
 import type { CountsQuery, PartitionCounts, QueueCounts, QueueCountsQuery } from '../contract/counts.ts'
 import type { Difference } from '../contract/difference.ts'
+import type { CauseCount, CausesQuery, GroupLabel } from '../contract/groups.ts'
 import type { ItemsQuery } from '../contract/items.ts'
 import type {
   KafkaPosition,
@@ -32,7 +33,6 @@ import type {
 import type {
   GroupArrivals,
   GroupFacts,
-  GroupSlug,
   GroupsQuery,
   LetterCount,
   LetterCountsQuery,
@@ -80,6 +80,7 @@ import { countLetters, countOpenSince } from './counts/letter-count-queries.ts'
 import { FirstMinuteCache } from './counts/time-bucket-retention.ts'
 import { reconcileCounts, verifyCounts } from './counts/verify.ts'
 import { GroupCommit } from './group-commit.ts'
+import { findCauseKey, listCauses } from './groups/list-causes.ts'
 import { readNextDueAt } from './items/advance.ts'
 import { LeaseCursors } from './items/lease-cursors.ts'
 import { listArchive, listItems } from './items/list-items.ts'
@@ -90,7 +91,7 @@ import { GroupCache } from './letters/groups.ts'
 import { RepeatedImports } from './letters/import-letters.ts'
 import { findLetterIds } from './letters/letter-ids.ts'
 import { PrefetchedLetters } from './letters/letter-snapshots.ts'
-import { groupArrivals, groupSlugs, listGroups } from './letters/list-groups.ts'
+import { groupArrivals, listGroups, readGroupLabels } from './letters/list-groups.ts'
 import {
   findLettersByUuid,
   getLetters,
@@ -300,8 +301,16 @@ class PostgresStorage implements Storage {
     return this.#run(() => listGroups(this.#store.connections, query))
   }
 
-  groupSlugs(groupIds: readonly number[]): Promise<readonly GroupSlug[]> {
-    return this.#run(() => groupSlugs(this.#store.connections, groupIds))
+  readGroupLabels(groupIds: readonly number[]): Promise<readonly GroupLabel[]> {
+    return this.#run(() => readGroupLabels(this.#store.connections, groupIds))
+  }
+
+  listCauses(query: CausesQuery): Promise<readonly CauseCount[]> {
+    return this.#run(() => listCauses(this.#store.connections, query))
+  }
+
+  findCauseKey(causeKey: string): Promise<string | null> {
+    return this.#run(() => findCauseKey(this.#store.connections, causeKey))
   }
 
   groupArrivals(groupIds: readonly number[], since: Instant): Promise<readonly GroupArrivals[]> {

@@ -20,6 +20,7 @@ import { auditChain } from './0008_audit-chain.ts'
 import { webhooks } from './0009_webhooks.ts'
 import { kafka } from './0010_kafka.ts'
 import { namespaces } from './0011_namespaces.ts'
+import { causes } from './0012_causes.ts'
 import { dlqStatements } from './dlq-statements.ts'
 
 export const migrations: readonly Migration[] = [
@@ -34,6 +35,7 @@ export const migrations: readonly Migration[] = [
   { name: '0009_webhooks', sql: webhooks },
   { name: '0010_kafka', sql: kafka },
   { name: '0011_namespaces', sql: namespaces },
+  { name: '0012_causes', sql: causes },
 ]
 
 /** The oldest PostgreSQL that supports all our statements. */
