@@ -164,6 +164,7 @@ const catalog = {
     hint: 'Wait until its redrive or lease ends, or cancel the redrive. Resolved letters cannot be discarded.',
   },
   GROUP_NOT_FOUND: { status: 404, hint: 'Check the id. GET /api/v1/groups lists all groups.' },
+  CAUSE_NOT_FOUND: { status: 404, hint: 'Check the id. GET /api/v1/causes lists all causes.' },
   TARGET_INVALID: {
     status: 400,
     hint: 'Name an existing queue that is not a dead queue and never held dead letters.',
@@ -223,6 +224,14 @@ const catalog = {
   ACCESS_DENIED: {
     status: 403,
     hint: 'Ask an administrator for a role with this permission. docs/access.md lists the permissions of each role.',
+  },
+  IDENTITY_PROVIDER_UNAVAILABLE: {
+    status: 503,
+    hint: 'Check auth.oidc_issuer and auth.oidc_jwks_url, and that this server reaches the identity provider. API keys still work.',
+  },
+  TLS_FILES_INVALID: {
+    status: 500,
+    hint: 'Check tls.cert and tls.key: PEM files that belong together, and that the user of the server may read.',
   },
   TOO_MANY_FAILED_ATTEMPTS: {
     status: 429,

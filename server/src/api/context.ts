@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import type { Access } from '../access/access.ts'
 import type { Clock } from '../core/instant.ts'
 import type { Kafka } from '../drivers/kafka/kafka.ts'
@@ -35,6 +36,8 @@ export type ApiContext = Readonly<{
   kafka: Pick<Kafka, 'clusters' | 'health' | 'listFigures' | 'listReaders'>
   health: () => Health
   metrics: Pick<Metrics, 'contentType' | 'render'>
+  /** For the sessions of browsers. */
+  signIn: Readonly<{ isRequired: boolean; isSecure(request: IncomingMessage): boolean }>
   /** Returns the OpenAPI document as JSON text. */
   openapi: () => string
   /** Aborts when the server begins to stop: handlers that wait should answer now. */

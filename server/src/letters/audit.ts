@@ -15,6 +15,10 @@ export type Action =
   | 'letter.restore'
   | 'letters.archive'
   | 'letters.purge-archive'
+  | 'group.merge'
+  | 'group.pin-title'
+  | 'cause.merge'
+  | 'cause.pin-title'
   | 'campaign.create'
   | 'campaign.freeze'
   | 'campaign.adjust'
@@ -46,4 +50,9 @@ export function createAuditCommand(
     op: 'audit',
     entries: targets.map((target) => ({ at, ...attribution, action, target, details })),
   }
+}
+
+/** `namespace` is empty for a target that belongs to several namespaces. */
+export function inNamespace(attribution: Attribution, namespace: string): Attribution {
+  return namespace === '' ? attribution : { ...attribution, namespace }
 }

@@ -22,6 +22,7 @@ import type { ArchiveCommand, ArchiveResults, ArchiveStore } from './archive.ts'
 import type { AuditCommand, AuditResults, AuditStore } from './audit.ts'
 import type { CampaignCommand, CampaignResults, CampaignStore } from './campaigns.ts'
 import type { CountStore } from './counts.ts'
+import type { GroupCommand, GroupResults, GroupStore } from './groups.ts'
 import type { ItemCommand, ItemResults, ItemStore } from './items.ts'
 import type { KafkaCommand, KafkaResults, KafkaStore } from './kafka.ts'
 import type { LetterCommand, LetterResults, LetterStore } from './letters.ts'
@@ -35,6 +36,7 @@ export interface Storage
     ArchiveStore,
     CountStore,
     LetterStore,
+    GroupStore,
     CampaignStore,
     WebhookStore,
     AuditStore,
@@ -82,6 +84,7 @@ export type Command =
   | AuditCommand
   | LockCommand
   | LetterCommand
+  | GroupCommand
   | CampaignCommand
   | AccessCommand
   | WebhookCommand
@@ -94,6 +97,7 @@ export type Results = QueueResults &
   AuditResults &
   LockResults &
   LetterResults &
+  GroupResults &
   CampaignResults &
   AccessResults &
   WebhookResults &

@@ -8,6 +8,7 @@ import { restoreLetters } from './archive/restore.ts'
 import { writeAudit } from './audit/audit.ts'
 import { freezeIds, freezeLetters, skipLetters } from './campaigns/campaign-letters.ts'
 import { putCampaign } from './campaigns/campaigns.ts'
+import { mergeCausesByHand, mergeGroupsByHand, pinTitle } from './groups/change-groups.ts'
 import { advance } from './items/advance.ts'
 import { tryCompletePlain } from './items/complete-plain.ts'
 import { importItems } from './items/import.ts'
@@ -81,6 +82,9 @@ const handlers: Handlers = {
   'replan-redrives': executeOneByOne(replanRedrives),
   'postpone-redrives': executeOneByOne(postponeRedrives),
   'purge-archive': executeOneByOne(purgeArchive),
+  'merge-groups': executeOneByOne(mergeGroupsByHand),
+  'merge-causes': executeOneByOne(mergeCausesByHand),
+  'pin-title': executeOneByOne(pinTitle),
   'correct-leases': executeOneByOne(correctLeases),
   'put-campaign': executeOneByOne(putCampaign),
   'freeze-letters': executeOneByOne(freezeLetters),

@@ -20,6 +20,7 @@ import type {
 } from '../contract/campaigns.ts'
 import type { CountsQuery, PartitionCounts, QueueCounts, QueueCountsQuery } from '../contract/counts.ts'
 import type { Difference } from '../contract/difference.ts'
+import type { CauseCount, CausesQuery, GroupLabel } from '../contract/groups.ts'
 import type { ItemsQuery } from '../contract/items.ts'
 import type {
   KafkaPosition,
@@ -32,12 +33,12 @@ import type {
 import type {
   GroupArrivals,
   GroupFacts,
-  GroupSlug,
   GroupsQuery,
   LetterCount,
   LetterCountsQuery,
   LetterEdit,
   LetterLocation,
+  LetterNamespace,
   LetterRanges,
   ListedLetter,
   PayloadSize,
@@ -79,6 +80,7 @@ import { countLetters, countOpenSince } from './counts/letter-count-queries.ts'
 import { FirstMinuteCache } from './counts/time-bucket-retention.ts'
 import { reconcileCounts, verifyCounts } from './counts/verify.ts'
 import { GroupCommit } from './group-commit.ts'
+import { findCauseKey, listCauses } from './groups/list-causes.ts'
 import { readNextDueAt } from './items/advance.ts'
 import { LeaseCursors } from './items/lease-cursors.ts'
 import { listArchive, listItems } from './items/list-items.ts'
@@ -89,8 +91,13 @@ import { GroupCache } from './letters/groups.ts'
 import { RepeatedImports } from './letters/import-letters.ts'
 import { findLetterIds } from './letters/letter-ids.ts'
 import { PrefetchedLetters } from './letters/letter-snapshots.ts'
-import { groupArrivals, groupSlugs, listGroups } from './letters/list-groups.ts'
-import { findLettersByUuid, getLetters, readPayloadSizes } from './letters/read-letters.ts'
+import { groupArrivals, listGroups, readGroupLabels } from './letters/list-groups.ts'
+import {
+  findLettersByUuid,
+  getLetters,
+  readLetterNamespaces,
+  readPayloadSizes,
+} from './letters/read-letters.ts'
 import { findRanges } from './letters/scan-letters.ts'
 import { checkReadable, migrate } from './migrations/migrate.ts'
 import { readLeaseCall } from './queues/lease-calls.ts'
@@ -294,12 +301,24 @@ class PostgresStorage implements Storage {
     return this.#run(() => listGroups(this.#store.connections, query))
   }
 
-  groupSlugs(groupIds: readonly number[]): Promise<readonly GroupSlug[]> {
-    return this.#run(() => groupSlugs(this.#store.connections, groupIds))
+  readGroupLabels(groupIds: readonly number[]): Promise<readonly GroupLabel[]> {
+    return this.#run(() => readGroupLabels(this.#store.connections, groupIds))
+  }
+
+  listCauses(query: CausesQuery): Promise<readonly CauseCount[]> {
+    return this.#run(() => listCauses(this.#store.connections, query))
+  }
+
+  findCauseKey(causeKey: string): Promise<string | null> {
+    return this.#run(() => findCauseKey(this.#store.connections, causeKey))
   }
 
   groupArrivals(groupIds: readonly number[], since: Instant): Promise<readonly GroupArrivals[]> {
     return this.#run(() => groupArrivals(this.#store.connections, groupIds, since))
+  }
+
+  readLetterNamespaces(letterIds: readonly string[]): Promise<readonly LetterNamespace[]> {
+    return this.#run(() => readLetterNamespaces(this.#store.connections, letterIds))
   }
 
   listEdits(letterId: string): Promise<readonly LetterEdit[]> {

@@ -71,6 +71,9 @@ const checks: Checks = {
     checkText('actor', actor)
   },
   'purge-archive': ({ archivedBefore }) => checkInstant('archivedBefore', archivedBefore),
+  'pin-title': ({ title }) => {
+    if (title !== null) checkText('title', title)
+  },
   'put-campaign': ({ id, state, version }) => {
     if (id === '') throw new KnownError('BAD_REQUEST', 'the id of a campaign cannot be empty')
     checkText('id', id)
@@ -189,7 +192,7 @@ function checkLetterIds(letterIds: readonly string[]): void {
 }
 
 function checkFilter(filter: LetterFilter): void {
-  for (const field of ['queues', 'origins', 'errorCodes', 'slugs', 'errorClasses'] as const) {
+  for (const field of ['queues', 'namespaces', 'origins', 'errorCodes', 'slugs', 'errorClasses'] as const) {
     for (const text of filter[field] ?? []) checkText(field, text)
   }
   checkText('text', filter.text)

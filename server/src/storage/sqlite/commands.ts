@@ -7,6 +7,7 @@ import { restoreLetters } from './archive/restore.ts'
 import { writeAudit } from './audit/audit.ts'
 import { freezeIds, freezeLetters, skipLetters } from './campaigns/campaign-letters.ts'
 import { putCampaign } from './campaigns/campaigns.ts'
+import { mergeCausesByHand, mergeGroupsByHand, pinTitle } from './groups/change-groups.ts'
 import { advance } from './items/advance.ts'
 import { importItems } from './items/import.ts'
 import { lease } from './items/lease.ts'
@@ -74,6 +75,9 @@ const handlers: Handlers = {
   'replan-redrives': replanRedrives,
   'postpone-redrives': postponeRedrives,
   'purge-archive': purgeArchive,
+  'merge-groups': mergeGroupsByHand,
+  'merge-causes': mergeCausesByHand,
+  'pin-title': pinTitle,
   'correct-leases': correctLeases,
   'put-campaign': putCampaign,
   'freeze-letters': freezeLetters,

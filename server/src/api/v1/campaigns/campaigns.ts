@@ -79,17 +79,17 @@ export const campaignRoutes = [
       const letters = context.letters()
       const { signal } = abortOnDisconnect(reply)
       const preview = await letters.campaigns.preview(spec, { isCountedExactly, signal })
+      const labelOf = await letters.labels(preview.sample)
       const shared = await findSharedTopics(
         spec.action === 'redrive' ? preview.sample.map(({ origin }) => origin) : [],
         spec.target,
         context,
       )
-      const slugOf = await letters.computeSlugs(preview.sample)
       return {
         is_exact: preview.isExact,
         count: preview.count,
         examined_count: preview.examinedCount,
-        sample: preview.sample.map((item) => viewSummary(item, slugOf(item))),
+        sample: preview.sample.map((item) => viewSummary(item, labelOf(item))),
         targets: preview.targets.map((target) => ({ ...target })),
         statuses: countByStatus(preview.byState),
         warnings: [...preview.warnings, ...shared.map(describeSharedTopic)],

@@ -37,6 +37,7 @@ const retryCount = { minimum: 0, maximum: 1_000_000 }
 /** Conditions that the counts contain: their totals are exact and need no search. */
 export const countedFields = {
   queue: oneOrMore('Letters in this dead queue.'),
+  namespace: oneOrMore('Letters in queues of this namespace.', 256),
   letter_class: oneOrMore('Letters in dead queues of this class.'),
   status: oneOrMore(`Letters with this status: ${letterStatuses.join(', ')}.`, 32, 1, {
     enum: letterStatuses,
@@ -49,6 +50,7 @@ export const countedFields = {
       description: 'Letters in this group. With several values: any of them.',
     }),
   ),
+  cause_id: oneOrMore('Letters with this cause, in all dead queues.', 64),
   origin: oneOrMore('Letters that came from this queue, topic, or channel and consumer.'),
   retry_count_min: Type.Optional(
     Type.Integer({ ...retryCount, description: 'Letters with at least this number of failed redrives.' }),

@@ -131,18 +131,22 @@ function readCounted(spec: CountedSpec, refuse: Refuse): CountedFilter {
   const states = readStatuses(spec.status, refuse)
   const retryCount = readRetryCount(spec.retry_count_min, spec.retry_count_max, refuse)
   const queues = toList(spec.queue)
+  const namespaces = toList(spec.namespace)
   const errorCodes = toList(spec.error_code)
   const slugs = toList(spec.slug)
   const errorClasses = toList(spec.error_class)
   const groupIds = toList(spec.group_id)
+  const causes = toList(spec.cause_id)
   const origins = toList(spec.origin)
   return {
     ...(queues !== undefined && { queues }),
+    ...(namespaces !== undefined && { namespaces }),
     ...(states !== undefined && { states }),
     ...(errorCodes !== undefined && { errorCodes }),
     ...(slugs !== undefined && { slugs }),
     ...(errorClasses !== undefined && { errorClasses }),
     ...(groupIds !== undefined && { groupIds }),
+    ...(causes !== undefined && { causes }),
     ...(origins !== undefined && { origins }),
     ...(retryCount !== undefined && { retryCount }),
   }

@@ -20,11 +20,13 @@ export const FilterView = component(
   Type.Object(
     {
       queue: Texts,
+      namespace: Texts,
       status: Type.Optional(Type.Array(Type.Enum([...letterStatuses]))),
       error_code: Texts,
       slug: Texts,
       error_class: Texts,
       group_id: Type.Optional(Type.Array(Type.Integer())),
+      cause_id: Texts,
       origin: Texts,
       retry_count_min: Count,
       retry_count_max: Count,
@@ -57,11 +59,13 @@ export function viewFilter(filter: LetterFilter): FilterView {
 function viewCounted({ retryCount, ...filter }: LetterFilter): FilterView {
   return {
     ...(filter.queues !== undefined && { queue: [...filter.queues] }),
+    ...(filter.namespaces !== undefined && { namespace: [...filter.namespaces] }),
     ...(filter.states !== undefined && { status: [...new Set(filter.states.map(toLetterStatus))] }),
     ...(filter.errorCodes !== undefined && { error_code: [...filter.errorCodes] }),
     ...(filter.slugs !== undefined && { slug: [...filter.slugs] }),
     ...(filter.errorClasses !== undefined && { error_class: [...filter.errorClasses] }),
     ...(filter.groupIds !== undefined && { group_id: [...filter.groupIds] }),
+    ...(filter.causes !== undefined && { cause_id: [...filter.causes] }),
     ...(filter.origins !== undefined && { origin: [...filter.origins] }),
     ...(retryCount?.min !== undefined && { retry_count_min: retryCount.min }),
     ...(retryCount?.max !== undefined && { retry_count_max: retryCount.max }),

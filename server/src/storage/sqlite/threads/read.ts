@@ -9,6 +9,7 @@ import { readCounts, readQueueCounts } from '../counts/counts.ts'
 import { countLetters, countOpenSince } from '../counts/letter-count-queries.ts'
 import { verifyCounts } from '../counts/verify.ts'
 import { compareArrivals } from '../counts/verify-arrivals.ts'
+import { findCauseKey, listCauses } from '../groups/list-causes.ts'
 import { readNextDueAt } from '../items/advance.ts'
 import { listArchive, listItems } from '../items/list-items.ts'
 import { listPositions } from '../kafka/positions.ts'
@@ -16,8 +17,13 @@ import { listReplays, listUnpassedPartitions } from '../kafka/replays.ts'
 import { listEdits } from '../letters/edits.ts'
 import { findRanges } from '../letters/index-ranges.ts'
 import { findLetterIds } from '../letters/letter-ids.ts'
-import { groupArrivals, groupSlugs, listGroups } from '../letters/list-groups.ts'
-import { findLettersByUuid, getLetters, readPayloadSizes } from '../letters/read-letters.ts'
+import { groupArrivals, listGroups, readGroupLabels } from '../letters/list-groups.ts'
+import {
+  findLettersByUuid,
+  getLetters,
+  readLetterNamespaces,
+  readPayloadSizes,
+} from '../letters/read-letters.ts'
 import { scanLetters } from '../letters/scan-letters.ts'
 import { readLeaseCall } from '../queues/lease-calls.ts'
 import { getQueue, listQueues } from '../queues/queues.ts'
@@ -55,6 +61,7 @@ const handlers = {
   'letters-by-id': (database, { letterIds, bytes }) => getLetters(database, letterIds, bytes),
   'archived-letters-by-id': (database, { letterIds }) => getArchivedLetters(database, letterIds),
   'payload-sizes': (database, { letterIds, location }) => readPayloadSizes(database, letterIds, location),
+  'letter-namespaces': (database, { letterIds }) => readLetterNamespaces(database, letterIds),
   'letters-by-uuid': (database, { uuids }) => findLettersByUuid(database, uuids),
   'letter-ids': (database, { ids }) => findLetterIds(database, ids),
   'letter-ranges': (database, { query }) => findRanges(database, query),
@@ -62,7 +69,9 @@ const handlers = {
   'letter-counts': (database, { query }) => countLetters(database, query),
   'open-since': (database, { since, queues }) => countOpenSince(database, since, queues),
   groups: (database, { query }) => listGroups(database, query),
-  'group-slugs': (database, { groupIds }) => groupSlugs(database, groupIds),
+  'group-labels': (database, { groupIds }) => readGroupLabels(database, groupIds),
+  causes: (database, { query }) => listCauses(database, query),
+  'cause-key': (database, { causeKey }) => findCauseKey(database, causeKey),
   'group-arrivals': (database, { groupIds, since }) => groupArrivals(database, groupIds, since),
   edits: (database, { letterId }) => listEdits(database, letterId),
   campaign: (database, { id }) => getCampaign(database, id),

@@ -10,6 +10,7 @@ import type { AccessQuery, CredentialRef } from '../../contract/access.ts'
 import type { AuditQuery } from '../../contract/audit.ts'
 import type { CampaignLettersQuery, CampaignsQuery } from '../../contract/campaigns.ts'
 import type { CountsQuery, QueueCountsQuery } from '../../contract/counts.ts'
+import type { CausesQuery } from '../../contract/groups.ts'
 import type { ItemsQuery } from '../../contract/items.ts'
 import type { KafkaPositionsQuery, KafkaReplaysQuery, UnpassedPartitionsQuery } from '../../contract/kafka.ts'
 import type {
@@ -45,6 +46,7 @@ export type ReadCall =
   | Readonly<{ read: 'letters-by-id'; letterIds: readonly string[]; bytes: 'head' | 'all' }>
   | Readonly<{ read: 'archived-letters-by-id'; letterIds: readonly string[] }>
   | Readonly<{ read: 'payload-sizes'; letterIds: readonly string[]; location: LetterLocation | undefined }>
+  | Readonly<{ read: 'letter-namespaces'; letterIds: readonly string[] }>
   | Readonly<{ read: 'letters-by-uuid'; uuids: readonly string[] }>
   | Readonly<{ read: 'letter-ids'; ids: readonly string[] }>
   | Readonly<{ read: 'letter-ranges'; query: RangesQuery }>
@@ -52,7 +54,9 @@ export type ReadCall =
   | Readonly<{ read: 'letter-counts'; query: LetterCountsQuery }>
   | Readonly<{ read: 'open-since'; since: Instant; queues: readonly string[] | undefined }>
   | Readonly<{ read: 'groups'; query: GroupsQuery }>
-  | Readonly<{ read: 'group-slugs'; groupIds: readonly number[] }>
+  | Readonly<{ read: 'group-labels'; groupIds: readonly number[] }>
+  | Readonly<{ read: 'causes'; query: CausesQuery }>
+  | Readonly<{ read: 'cause-key'; causeKey: string }>
   | Readonly<{ read: 'group-arrivals'; groupIds: readonly number[]; since: Instant }>
   | Readonly<{ read: 'edits'; letterId: string }>
   | Readonly<{ read: 'campaign'; id: string }>

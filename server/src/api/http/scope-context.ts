@@ -1,0 +1,85 @@
+/**
+ * The parts that a request handler can reach, limited to the namespaces in which the caller has the
+ * permission of the route. It is the only place where the API applies namespaces: handlers use the parts of
+ * their context and cannot see anything else.
+ */
+import { systemNamespace } from '../../core/queue.ts'
+import type { StoreReads } from '../../storage/contract/storage.ts'
+import { redactStorage } from '../../storage/scope/redacted-storage.ts'
+import { scopeStorage } from '../../storage/scope/scoped-storage.ts'
+import type { ApiContext } from '../context.ts'
+import type { Caller } from './caller.ts'
+import type { Permission } from './permission.ts'
+
+export function scopeContext(context: ApiContext, caller: Caller, permission: Permission): ApiContext {
+  if (permission === 'public') return context
+  return hideContent(scopeNamespaces(context, caller, permission), caller)
+}
+
+/** The permissions with which a caller may read payloads: a worker that leases items gets them anyway. */
+const contentPermissions: readonly Permission[] = ['payload.read', 'queue.lease']
+
+function hideContent(context: ApiContext, caller: Caller): ApiContext {
+  const lists = contentPermissions.map((permission) => caller.listNamespaces(permission))
+  if (lists.includes(null)) return context
+  const readable = lists.flatMap((list) => list ?? [])
+  const { storage, engine, letters } = context
+  return {
+    ...context,
+    storage: () => redactStorage(storage(), readable),
+    engine: () => engine().readableIn(readable),
+    letters: () => letters().readableIn(readable),
+  }
+}
+
+function scopeNamespaces(context: ApiContext, caller: Caller, permission: Permission): ApiContext {
+  const namespaces = caller.listNamespaces(permission)
+  if (namespaces === null) return context
+  const { storage, engine, letters, metrics } = context
+  return {
+    ...context,
+    storage: () => scopeStorage(storage(), namespaces),
+    engine: () => engine().within(namespaces),
+    letters: () => letters().within(namespaces),
+    ...(!namespaces.includes(systemNamespace) && { kafka: noKafka }),
+    metrics: { ...metrics, render: async () => selectSeries(await metrics.render(), storage(), namespaces) },
+  }
+}
+
+/** Kafka clusters belong to the namespace `_system`. */
+const noKafka: ApiContext['kafka'] = {
+  clusters: [],
+  health: () => [],
+  listFigures: () => [],
+  listReaders: async () => [],
+}
+
+const queueLabel = /[{,]queue="((?:[^"\\]|\\.)*)"/
+
+/** The series of the server, and of the queues in these namespaces. */
+async function selectSeries(
+  text: string,
+  storage: StoreReads,
+  namespaces: readonly string[],
+): Promise<string> {
+  const visible = scopeStorage(storage, namespaces)
+  const known = new Map<string, boolean>()
+  const lines: string[] = []
+  const isKafkaShown = namespaces.includes(systemNamespace)
+  for (const line of text.split('\n')) {
+    if (!isKafkaShown && line.includes('kafka_consumer_lag')) continue
+    const name = line.startsWith('#') ? undefined : queueLabel.exec(line)?.[1]
+    if (name === undefined) {
+      lines.push(line)
+      continue
+    }
+    const isKnown = known.get(name) ?? (await visible.getQueue(unescapeLabel(name))) !== null
+    known.set(name, isKnown)
+    if (isKnown) lines.push(line)
+  }
+  return lines.join('\n')
+}
+
+function unescapeLabel(text: string): string {
+  return text.replaceAll(/\\(.)/g, (_, character: string) => (character === 'n' ? '\n' : character))
+}
