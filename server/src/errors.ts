@@ -191,6 +191,51 @@ const catalog = {
     hint: 'Retention is already running on another server; no action is needed.',
   },
   LOCK_LOST: { status: 409, hint: 'Stop this work: another server has taken it over.' },
+  CREDENTIAL_MISSING: {
+    status: 401,
+    hint: 'Send a key as Authorization: Bearer <key> or X-API-Key. redrive keys create makes one.',
+  },
+  CREDENTIAL_REFUSED: {
+    status: 403,
+    hint: 'Check that the key is complete, has not expired and was not revoked. redrive keys list shows all keys.',
+  },
+  ACCESS_DENIED: {
+    status: 403,
+    hint: 'Ask an administrator for a role with this permission. docs/access.md lists the permissions of each role.',
+  },
+  TOO_MANY_FAILED_ATTEMPTS: {
+    status: 429,
+    hint: 'Wait for the seconds in Retry-After, and correct the credential. Other addresses are not affected.',
+  },
+  CROSS_SITE_REFUSED: {
+    status: 403,
+    hint: 'Send the request from a page of this server, or with a key in a header instead of the session cookie.',
+  },
+  ACCESS_CHANGED: {
+    status: 409,
+    hint: 'Retry the request. Several changes of users, keys, roles or namespaces were made at the same time.',
+  },
+  NAMESPACE_NOT_FOUND: { status: 404, hint: 'Check the name, or create the namespace first.' },
+  NAMESPACE_EXISTS: { status: 409, hint: 'Choose another name, or update the existing namespace.' },
+  NAMESPACE_IN_USE: { status: 409, hint: 'First delete its role bindings, its roles and its queues.' },
+  USER_NOT_FOUND: { status: 404, hint: 'Check the id. POST /v1/users.list lists all users.' },
+  USER_EXISTS: { status: 409, hint: 'Choose another user name.' },
+  API_KEY_NOT_FOUND: { status: 404, hint: 'Check the id. POST /v1/apikeys.list lists all keys.' },
+  ROLE_NOT_FOUND: {
+    status: 404,
+    hint: 'Check the name and the namespace. POST /v1/roles.list lists all roles.',
+  },
+  ROLE_EXISTS: { status: 409, hint: 'Choose another name, or update the existing role.' },
+  ROLE_IN_USE: { status: 409, hint: 'First delete the bindings of the role.' },
+  ROLE_STANDARD: {
+    status: 409,
+    hint: 'Create a role of your own. Every server has the same standard roles.',
+  },
+  ROLE_BINDING_NOT_FOUND: {
+    status: 404,
+    hint: 'Check the namespace, the role and the user. POST /v1/rolebindings.list lists all bindings.',
+  },
+  ROLE_BINDING_EXISTS: { status: 409, hint: 'No action is needed: the user has the role already.' },
   SETTING_INVALID: { status: 500, hint: 'Run redrive serve --help for all settings and their bounds.' },
   PROCESSES_REFUSED: {
     status: 500,

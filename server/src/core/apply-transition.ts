@@ -10,12 +10,13 @@ export type TransitionInPlace = Extract<Transition, { to: 'waiting' | 'done' | '
 
 /**
  * Returns the item as it is after the transition. An item that goes to the tail of its partition gets a new
- * id from `nextId`; a scheduled item keeps its id until it becomes available.
+ * id from `nextId`; a scheduled item keeps its id until it becomes available. The items of a webhook consumer
+ * always keep their id: equal priority goes in order of creation, also after a retry.
  */
 export function applyTransition(
   item: ItemHead,
   transition: TransitionInPlace,
-  policy: Pick<QueuePolicy, 'expireUs'>,
+  policy: Pick<QueuePolicy, 'expireUs' | 'delivery'>,
   now: Instant,
   nextId: () => ItemId,
 ): ItemHead {
@@ -23,7 +24,7 @@ export function applyTransition(
   switch (transition.to) {
     case 'waiting': {
       const { availableAt, failure, cause } = transition
-      const id = availableAt === null ? nextId() : item.id
+      const id = availableAt === null && policy.delivery === undefined ? nextId() : item.id
       const expireDeadline =
         cause === 'schedule' ? expireDeadlineWhenPromoted(item, policy, now) : item.expireDeadline
       const failed = withFailure(item, failure)

@@ -5,6 +5,8 @@ import { newLetterFacts, withFailure } from './letter.ts'
 import type { QueuePolicy } from './queue.ts'
 
 type Destination = Readonly<{
+  /** The kind of the queue that the item died in; default `queue`. */
+  originKind?: 'queue' | 'webhook'
   queue: Pick<QueuePolicy, 'expireUs' | 'redrive'> & { name: QueueName }
   partition: number
   /** The id of the new letter. */
@@ -43,7 +45,7 @@ export function createDeadLetter(
     expireDeadline: later(now, destination.queue.expireUs),
     ...withFailure(item, failure),
     origin: {
-      kind: 'queue',
+      kind: destination.originKind ?? 'queue',
       name: item.queue,
       partition: item.partition,
       id: item.id,

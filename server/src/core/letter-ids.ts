@@ -22,5 +22,7 @@ export function recordEarlierIds(item: ItemHead, letter: ItemHead): readonly Let
   const ids = new Set<string>([item.rootId])
   for (const { itemId } of letter.history) if (itemId !== undefined) ids.add(itemId)
   ids.delete(item.id)
+  // The reference of a webhook job is its id on the wire.
+  if (letter.origin?.kind === 'webhook' && item.reference !== '') ids.add(item.reference)
   return [...ids].map((id) => ({ letterId: letter.rootId, id }))
 }

@@ -130,11 +130,12 @@ function isRestoredAndNotRedriven({ restoredAt, lastRedriveAt }: LetterFacts): b
 
 /**
  * The queue of this store that a letter came from; null: a driver has to redrive it, because its origin is a
- * webhook or a Kafka cluster. An origin of kind `kafka` without a cluster is a queue: clients that capture
- * letters over HTTP may call a queue a topic and name an offset.
+ * Kafka cluster. The origin of a dead webhook job names the queue of its consumer. An origin of kind `kafka`
+ * without a cluster is a queue: clients that capture letters over HTTP may call a queue a topic and name an
+ * offset.
  */
 export function findSourceQueue(origin: Origin | null): QueueName | null {
-  if (origin === null || origin.kind === 'webhook') return null
+  if (origin === null) return null
   return origin.kind !== 'queue' && origin.cluster !== null ? null : origin.name
 }
 

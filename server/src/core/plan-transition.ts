@@ -152,7 +152,8 @@ export function planTransition(item: ItemHead, transition: Transition, context: 
       const queue = context.getDeadQueue(transition.deadQueue)
       const partition = mapPartition(item.partition, queue)
       const id = context.nextId(queue.name, partition, context.now)
-      const destination = { queue, partition, id, chance: context.random() }
+      const originKind = context.queue.delivery === undefined ? 'queue' : 'webhook'
+      const destination = { originKind, queue, partition, id, chance: context.random() } as const
       const letter = createDeadLetter(item, transition.failure, destination, context.now)
       const change = changeTo(letter, item, transition, 'moved', transition.failure)
       const letterIds = recordEarlierIds(item, letter)

@@ -1,5 +1,5 @@
 import type { ItemId, QueueName } from './ids.ts'
-import type { Instant } from './instant.ts'
+import { type Instant, instantMax } from './instant.ts'
 import { type RetryPolicy, retryImmediately } from './retry.ts'
 
 /** The settings of a queue. Durations are whole microseconds. */
@@ -25,7 +25,19 @@ export type QueuePolicy = Readonly<{
   /** For a dead queue: whether its letters are redriven automatically, and how often at most. */
   redrive: Readonly<{ mode: 'manual' | 'auto'; redrivesMax: number; backoff: RetryPolicy }>
   reference: string
+  /**
+   * For the queue of a webhook consumer. Its items are jobs: they keep their id and so their order when they
+   * are retried, the limit of attempts also applies if it is 0, and a redriven job is not kept as done,
+   * because its letter is. Undefined: an ordinary queue.
+   */
+  delivery?: Delivery
 }>
+
+/** `push`: the end of a lease never kills a job. `pull`: it kills a job that has used its attempts. */
+export type Delivery = 'push' | 'pull'
+
+/** A duration that never ends. */
+export const foreverUs = instantMax
 
 export type Queue = Readonly<
   QueuePolicy & {

@@ -2,6 +2,8 @@
 export type RetryPolicy =
   | Readonly<{ kind: 'fixed'; delayUs: number; jitter: number }>
   | Readonly<{ kind: 'list'; delaysUs: readonly number[]; jitter: number }>
+  /** Beyond the list, the delay grows: number r of n delays has (r - n + 1) times the last one. */
+  | Readonly<{ kind: 'growing-list'; delaysUs: readonly number[]; jitter: number }>
   | Readonly<{ kind: 'exponential'; delayUsMin: number; delayUsMax: number; jitter: number }>
 
 /** The item goes to the tail of its queue immediately, as in the Queue API. */
@@ -22,6 +24,11 @@ function delayUsWithoutJitter(policy: RetryPolicy, attempts: number): number {
       return policy.delayUs
     case 'list':
       return policy.delaysUs[Math.min(attempts, policy.delaysUs.length) - 1] ?? 0
+    case 'growing-list': {
+      const { delaysUs } = policy
+      const factor = Math.max(attempts - delaysUs.length + 1, 1)
+      return factor * (delaysUs[Math.min(attempts, delaysUs.length) - 1] ?? 0)
+    }
     case 'exponential': {
       // Bound the exponent before raising: with no minimum delay, 0 * 2 ** 1100 is NaN, and a NaN delay
       // reaches the database as an invalid date.

@@ -6,7 +6,7 @@
 
 import { errorClassMax, failureReasonMax } from './failure-bounds.ts'
 import type { LetterId, QueueName } from './ids.ts'
-import { type Instant, later } from './instant.ts'
+import { type Instant, instantMax, later } from './instant.ts'
 import { type Failure, type ItemHead, isLetter, type LeasedHead, type WaitingHead } from './item.ts'
 import { isRedriving, withFailure } from './letter.ts'
 import type { QueuePolicy } from './queue.ts'
@@ -57,11 +57,14 @@ export type RetryRequest = Readonly<{
   error: Readonly<{ reason?: string; errorClass?: string; message?: string; stack?: string }> | null
 }>
 
-type Rules = Pick<QueuePolicy, 'attemptsMax' | 'deadQueue' | 'onDead' | 'keepDoneUs' | 'retry'>
+type Rules = Pick<QueuePolicy, 'attemptsMax' | 'deadQueue' | 'onDead' | 'keepDoneUs' | 'retry' | 'delivery'>
 
 export function complete(item: LeasedHead, rules: Rules): Transition {
   // A completed letter stays as done (RESOLVED) until its retention ends: it proves that it was processed.
-  if (isLetter(item) || rules.keepDoneUs > 0) return { to: 'done', cause: 'complete' }
+  if (isLetter(item)) return { to: 'done', cause: 'complete' }
+  // The letter of a redriven job is kept as done, and each job is counted once.
+  const isKept = rules.keepDoneUs > 0 && (rules.delivery === undefined || item.letterId === null)
+  if (isKept) return { to: 'done', cause: 'complete' }
   return { to: 'remove', as: 'completed', failure: null, cause: 'complete' }
 }
 
@@ -110,8 +113,13 @@ export function onDue(item: ItemHead, rules: Rules, now: Instant, chance = 0.5):
       const failed = (reason: string) => createFailure(item, { message: leaseEnded }, reason, now)
       if (isRedriving(item))
         return { to: 'end-redrive', failure: createUnknownOutcome(item, now), cause: 'lease-end' }
-      if (item.attempts >= getAttemptsMax(item, rules))
-        return kill(item, failed('attempts'), rules, 'attempts')
+      if (isKilledByLeaseEnd(item, rules))
+        return kill(
+          item,
+          failed(rules.delivery === 'pull' ? retriesExhausted : 'attempts'),
+          rules,
+          'attempts',
+        )
       if (isExpired(item, now)) return kill(item, failed('expired'), rules, 'expire')
       const availableAt = retryAt(item, rules, now, chance)
       return { to: 'waiting', availableAt, failure: failed('lease_ended'), cause: 'lease-end' }
@@ -166,13 +174,17 @@ export function dueAt(item: ItemHead, rules: Pick<Rules, 'keepDoneUs'>): Instant
       return item.lease.deadline
     case 'waiting':
       if (item.availableAt !== null) return item.availableAt
-      return isLetter(item) ? null : item.expireDeadline
+      return isLetter(item) ? null : nullIfNever(item.expireDeadline)
     case 'done':
-      return isLetter(item) ? null : later(item.endedAt, rules.keepDoneUs)
+      return isLetter(item) ? null : nullIfNever(later(item.endedAt, rules.keepDoneUs))
     case 'dead':
     case 'discarded':
       return null
   }
+}
+
+function nullIfNever(instant: Instant): Instant | null {
+  return instant === instantMax ? null : instant
 }
 
 /** The failure of an item after one more failed attempt. It keeps the time of the first failure. */
@@ -226,8 +238,16 @@ export function killWithoutLetter(
   return { to: 'remove', as: 'dropped', failure, cause }
 }
 
+/** The reason of a job that died while nobody had leased it: all its retries were used. */
+export const retriesExhausted = 'retries_exhausted'
+
+function isKilledByLeaseEnd(item: ItemHead, rules: Rules): boolean {
+  return rules.delivery !== 'push' && item.attempts >= getAttemptsMax(item, rules)
+}
+
 /** The limit of the item, otherwise the limit of its queue; infinite if neither has one. */
 function getAttemptsMax(item: ItemHead, rules: Rules): number {
+  if (rules.delivery !== undefined) return rules.attemptsMax
   return item.attemptsMax || rules.attemptsMax || Number.POSITIVE_INFINITY
 }
 

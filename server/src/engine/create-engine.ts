@@ -1,3 +1,4 @@
+import type { QueueName } from '../core/ids.ts'
 import { type Clock, later } from '../core/instant.ts'
 import { KnownError } from '../errors.ts'
 import type { Command, Storage } from '../storage/contract/storage.ts'
@@ -6,7 +7,7 @@ import { type Announcer, createAnnouncer } from './announcer.ts'
 import { readWithin } from './deadline.ts'
 import { createDueScheduler, type DueScheduler } from './due-scheduler.ts'
 import type { Engine } from './engine.ts'
-import { createEventEmitter, type EventEmitter } from './events.ts'
+import { createEmitter, type Emitter, type EventEmitter } from './events.ts'
 import { createLeaseCallRecorder, type LeaseCallRecorder } from './lease-call-recorder.ts'
 import { createLoop } from './loop.ts'
 import { createQueueAdmin } from './queue-admin.ts'
@@ -46,12 +47,16 @@ type Parts = Readonly<{
   scheduler: DueScheduler
   runtimes: QueueRuntimes
   leaseCalls: LeaseCallRecorder
+  available: Emitter<QueueName>
 }>
 
 export function createEngine(storage: Storage, options: EngineOptions): Engine {
   const parts = createParts(storage, options)
-  const { announcer, events, writer, scheduler, runtimes, leaseCalls, onError } = parts
-  const stopListening = storage.onAnnounced((queues) => runtimes.onAnnounced(queues))
+  const { announcer, events, writer, scheduler, runtimes, leaseCalls, onError, available } = parts
+  const stopListening = storage.onAnnounced((queues) => {
+    runtimes.onAnnounced(queues)
+    for (const queue of queues) available.emit(queue)
+  })
   const refreshing = createLoop(refreshMs, () => runtimes.refreshWaiting(), onError)
   const recording = createLoop(recordMs, () => leaseCalls.pass(), onError)
   if (options.isTicking ?? true) {
@@ -65,6 +70,7 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
     ...createReads(parts),
     write: writer.write,
     onEvent: events.subscribe,
+    onAvailable: available.subscribe,
     hold: (queue, isHeld) => runtimes.hold(queue, isHeld),
     advance: () => scheduler.advance(),
     recordLeaseCalls: () => leaseCalls.pass(),
@@ -80,13 +86,15 @@ function createParts(storage: Storage, options: EngineOptions): Parts {
   const { clock, random = Math.random, requestsMax = 100, batchMsMax = 3_000 } = options
   const { onWrite, onError = () => {} } = options
   const announcer = createAnnouncer(storage, onError)
-  const events = createEventEmitter(onError)
+  const events: EventEmitter = createEmitter(onError)
+  const available: Emitter<QueueName> = createEmitter(onError)
   // The writer, the scheduler and the runtimes call each other: the writer only once something was written.
   const writer = createWriter({
     storage,
     onAvailable: (queue, partition, count) => {
       runtimes.peek(queue)?.addAvailable(partition, count)
       announcer.add(queue)
+      available.emit(queue)
     },
     onExpired: (queue) => void runtimes.peek(queue)?.refresh().catch(onError),
     onStored: () => scheduler.wakeBy(clock.now()),
@@ -106,7 +114,7 @@ function createParts(storage: Storage, options: EngineOptions): Parts {
     onError,
   })
   const leaseCalls = createLeaseCallRecorder({ writer, clock, listCalls: () => runtimes.listLeaseCalls() })
-  const running = { announcer, events, writer, scheduler, runtimes, leaseCalls }
+  const running = { announcer, available, events, writer, scheduler, runtimes, leaseCalls }
   return { storage, clock, random, batchMsMax, onError, ...running }
 }
 

@@ -117,6 +117,12 @@ export interface Engine {
   onEvent(listener: (event: EngineEvent) => void): () => void
 
   /**
+   * Calls the listener for each queue in which items became available, on this server or on another one. A
+   * call can be lost, or come without an item. Returns a function that ends the subscription.
+   */
+  onAvailable(listener: (queue: QueueName) => void): () => void
+
+  /**
    * For tests. While a queue is held, requests are accepted and counted but not processed; released, they are
    * processed in order of arrival.
    */

@@ -22,15 +22,16 @@ export type EngineEvent =
   /** Items died and were deleted, because their queue has no dead queue. */
   | Readonly<{ type: 'items-dropped'; queue: QueueName; items: readonly ItemChange[] }>
 
-export interface EventEmitter {
-  emit(event: EngineEvent): void
+export interface Emitter<Event> {
+  emit(event: Event): void
   /** Returns a function that ends the subscription. */
-  subscribe(listener: (event: EngineEvent) => void): () => void
+  subscribe(listener: (event: Event) => void): () => void
 }
+export type EventEmitter = Emitter<EngineEvent>
 
 /** A listener that throws is reported and does not keep the others from the event. */
-export function createEventEmitter(onError: (error: unknown) => void): EventEmitter {
-  const listeners = new Set<(event: EngineEvent) => void>()
+export function createEmitter<Event>(onError: (error: unknown) => void): Emitter<Event> {
+  const listeners = new Set<(event: Event) => void>()
   return {
     emit: (event) => {
       for (const listener of listeners) {

@@ -83,6 +83,11 @@ function notify(command: Command, result: unknown, options: WriterOptions): void
         if (redriven.isStarted) options.onAvailable(redriven.queue, redriven.partition, 1)
       }
       break
+    case 'dispatch-messages':
+      for (const { queue, count } of (result as ResultOf<typeof command>).jobs) {
+        options.onAvailable(queue, 0, count)
+      }
+      break
     case 'cancel-redrives':
       for (const queue of new Set(
         (result as ResultOf<typeof command>).flatMap(({ target }) => target ?? []),

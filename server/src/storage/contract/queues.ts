@@ -22,8 +22,8 @@ export interface QueueStore {
 }
 
 /**
- * Refused with QUEUE_EXISTS, or with DEAD_QUEUE_INVALID if the dead queue does not exist, is the queue
- * itself, or has a dead queue of its own.
+ * Refused with QUEUE_EXISTS, with NAMESPACE_NOT_FOUND if its namespace does not exist, or with
+ * DEAD_QUEUE_INVALID if the dead queue does not exist, is the queue itself, or has a dead queue of its own.
  */
 export type CreateQueue = Readonly<{ op: 'create-queue'; queue: NewQueue; now: Instant }>
 

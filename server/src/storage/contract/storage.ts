@@ -17,6 +17,7 @@
  */
 import type { QueueName } from '../../core/ids.ts'
 import type { Clock } from '../../core/instant.ts'
+import type { AccessCommand, AccessResults, AccessStore } from './access.ts'
 import type { ArchiveCommand, ArchiveResults, ArchiveStore } from './archive.ts'
 import type { AuditCommand, AuditResults, AuditStore } from './audit.ts'
 import type { CampaignCommand, CampaignResults, CampaignStore } from './campaigns.ts'
@@ -25,6 +26,7 @@ import type { ItemCommand, ItemResults, ItemStore } from './items.ts'
 import type { LetterCommand, LetterResults, LetterStore } from './letters.ts'
 import type { LockCommand, LockResults } from './locks.ts'
 import type { QueueCommand, QueueResults, QueueStore } from './queues.ts'
+import type { WebhookCommand, WebhookResults, WebhookStore } from './webhooks.ts'
 
 export interface Storage
   extends QueueStore,
@@ -33,7 +35,9 @@ export interface Storage
     CountStore,
     LetterStore,
     CampaignStore,
-    AuditStore {
+    WebhookStore,
+    AuditStore,
+    AccessStore {
   readonly kind: 'sqlite' | 'postgres'
   /** The time by which all servers on this store go. */
   readonly clock: StoreClock
@@ -77,6 +81,8 @@ export type Command =
   | LockCommand
   | LetterCommand
   | CampaignCommand
+  | AccessCommand
+  | WebhookCommand
 
 /** The type of the result of each command, by its `op`. */
 export type Results = QueueResults &
@@ -85,7 +91,9 @@ export type Results = QueueResults &
   AuditResults &
   LockResults &
   LetterResults &
-  CampaignResults
+  CampaignResults &
+  AccessResults &
+  WebhookResults
 
 export type ResultOf<C extends Command> = Results[C['op']]
 export type ResultsOf<C extends readonly Command[]> = { -readonly [K in keyof C]: ResultOf<C[K]> }

@@ -2,6 +2,7 @@
  * The function that executes each command of the contract. Neighbouring commands of one kind are one batch.
  */
 import type { Command, Results } from '../contract/storage.ts'
+import { changeAccess, createSession, recordKeyUses } from './access/change-access.ts'
 import { archive, purgeArchive } from './archive/archive.ts'
 import { restoreLetters } from './archive/restore.ts'
 import { writeAudit } from './audit/audit.ts'
@@ -26,6 +27,10 @@ import { deleteQueue } from './queues/delete-queue.ts'
 import { recordLeaseCalls } from './queues/lease-calls.ts'
 import { createQueue, updateQueue } from './queues/queues.ts'
 import type { Transaction } from './transaction.ts'
+import { deleteConsumer, putConsumer } from './webhooks/consumers.ts'
+import { dispatchMessages } from './webhooks/dispatch.ts'
+import { putChannel, putProducer } from './webhooks/entities.ts'
+import { acceptMessages } from './webhooks/messages.ts'
 
 type Op = Command['op']
 type CommandOf<O extends Op> = Extract<Command, { op: O }>
@@ -76,6 +81,15 @@ const handlers: Handlers = {
   'freeze-letters': oneByOne(freezeLetters),
   'freeze-ids': oneByOne(freezeIds),
   'skip-letters': oneByOne(skipLetters),
+  'change-access': oneByOne(changeAccess),
+  'record-key-uses': oneByOne(recordKeyUses),
+  'create-session': oneByOne(createSession),
+  'put-producer': oneByOne(putProducer),
+  'put-channel': oneByOne(putChannel),
+  'put-consumer': oneByOne(putConsumer),
+  'delete-consumer': oneByOne(deleteConsumer),
+  'accept-messages': acceptMessages,
+  'dispatch-messages': oneByOne(dispatchMessages),
 }
 
 export function splitIntoRuns(commands: readonly Command[]): CommandRun[] {

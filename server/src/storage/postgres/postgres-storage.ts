@@ -3,6 +3,13 @@ import type { Item } from '../../core/item.ts'
 import type { LetterIdRecord } from '../../core/letter-ids.ts'
 import type { Queue } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
+import type {
+  AccessQuery,
+  AccessRecords,
+  AccessState,
+  CredentialHolder,
+  CredentialRef,
+} from '../contract/access.ts'
 import type { ArchivedItem } from '../contract/archive.ts'
 import type { AuditQuery, AuditRow } from '../contract/audit.ts'
 import type {
@@ -31,7 +38,21 @@ import type {
 import type { HeldLock } from '../contract/locks.ts'
 import type { QueuesQuery } from '../contract/queues.ts'
 import type { Command, ResultsOf, Storage, StoreClock, StoreReads } from '../contract/storage.ts'
+import type {
+  Channel,
+  Consumer,
+  ConsumerCounts,
+  ConsumersQuery,
+  JobLocation,
+  JobState,
+  Message,
+  PageQuery,
+  Producer,
+  UndispatchedQuery,
+} from '../contract/webhooks.ts'
 import type { StoreOptions, StoreTarget } from '../open-storage.ts'
+import { listAccess, readAccessState } from './access/list-access.ts'
+import { readHolder } from './access/read-holder.ts'
 import { getArchivedLetters } from './archive/read-archive.ts'
 import { listAudit } from './audit/audit.ts'
 import { listCampaignLetters } from './campaigns/campaign-letters.ts'
@@ -62,6 +83,10 @@ import { readLeaseCall } from './queues/lease-calls.ts'
 import { QueueCache } from './queues/queue-cache.ts'
 import { getQueue, listQueues } from './queues/queues.ts'
 import { CountSlots, type StoreContext } from './store-context.ts'
+import { getConsumer, listConsumerCounts, listConsumers, listConsumersByQueue } from './webhooks/consumers.ts'
+import { getEntity, listEntities } from './webhooks/entities.ts'
+import { readJobs } from './webhooks/jobs.ts'
+import { getMessage, listUndispatched, readMessages } from './webhooks/messages.ts'
 import { write } from './write.ts'
 
 const poolMaxDefault = 10
@@ -252,6 +277,66 @@ class PostgresStorage implements Storage {
 
   listCampaignLetters(query: CampaignLettersQuery): Promise<readonly CampaignLetter[]> {
     return this.#run(() => listCampaignLetters(this.#store.connections, query))
+  }
+
+  readAccessState(): Promise<AccessState> {
+    return this.#run(() => readAccessState(this.#store.connections))
+  }
+
+  listAccess<const Q extends AccessQuery>(query: Q): Promise<readonly AccessRecords[Q['of']][]> {
+    return this.#run(() => listAccess(this.#store.connections, query))
+  }
+
+  readHolder(credential: CredentialRef): Promise<CredentialHolder | null> {
+    return this.#run(() => readHolder(this.#store.connections, credential))
+  }
+
+  getProducer(id: string): Promise<Producer | null> {
+    return this.#run(() => getEntity(this.#store.connections, 'webhook_producers', id))
+  }
+
+  getChannel(id: string): Promise<Channel | null> {
+    return this.#run(() => getEntity(this.#store.connections, 'webhook_channels', id))
+  }
+
+  getConsumer(channelId: string, id: string): Promise<Consumer | null> {
+    return this.#run(() => getConsumer(this.#store.connections, channelId, id))
+  }
+
+  listConsumersByQueue(queues: readonly string[]): Promise<readonly Consumer[]> {
+    return this.#run(() => listConsumersByQueue(this.#store.connections, queues))
+  }
+
+  listProducers(page: PageQuery): Promise<readonly Producer[]> {
+    return this.#run(() => listEntities(this.#store.connections, 'webhook_producers', page))
+  }
+
+  listChannels(page: PageQuery): Promise<readonly Channel[]> {
+    return this.#run(() => listEntities(this.#store.connections, 'webhook_channels', page))
+  }
+
+  listConsumers(query: ConsumersQuery): Promise<readonly Consumer[]> {
+    return this.#run(() => listConsumers(this.#store.connections, query))
+  }
+
+  listConsumerCounts(channelId?: string): Promise<readonly ConsumerCounts[]> {
+    return this.#run(() => listConsumerCounts(this.#store.connections, channelId))
+  }
+
+  readMessages(numbers: readonly number[]): Promise<readonly Message[]> {
+    return this.#run(() => readMessages(this.#store.connections, numbers))
+  }
+
+  getMessage(channelId: string, id: string): Promise<Message | null> {
+    return this.#run(() => getMessage(this.#store.connections, channelId, id))
+  }
+
+  listUndispatched(query: UndispatchedQuery): Promise<readonly number[]> {
+    return this.#run(() => listUndispatched(this.#store.connections, query))
+  }
+
+  readJobs(jobs: readonly JobLocation[]): Promise<readonly JobState[]> {
+    return this.#run(() => readJobs(this.#store.connections, jobs))
   }
 
   nextDueAt(): Promise<Instant | null> {

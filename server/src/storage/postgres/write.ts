@@ -19,6 +19,8 @@ const definesQueues = new Set<Command['op']>([
   'update-queue',
   'delete-queue',
   'replan-redrives',
+  'put-consumer',
+  'delete-consumer',
 ])
 
 /**
@@ -90,6 +92,11 @@ async function trySingleStatement(
   }
 }
 
+/** A namespace with queues is not deleted, so no queue may be created at the same time. */
+function deletesNamespace(command: Command): boolean {
+  return command.op === 'change-access' && command.changes.some(({ change }) => change === 'delete-namespace')
+}
+
 async function writeInTransaction(
   store: StoreContext,
   commands: readonly Command[],
@@ -99,8 +106,8 @@ async function writeInTransaction(
   const { connections, queueCache } = store
   const done = await connections.transaction(beginWrite, async (connection) => {
     const transaction = new Transaction(connection, store, hasRepeats)
-    if (commands.some(({ op }) => definesQueues.has(op))) {
-      const isDeletion = commands.some(({ op }) => op === 'delete-queue')
+    if (commands.some((command) => definesQueues.has(command.op) || deletesNamespace(command))) {
+      const isDeletion = commands.some(({ op }) => op === 'delete-queue' || op === 'delete-consumer')
       await lockQueueDefinitions(connection, isDeletion ? 'long' : 'short')
     }
     await prepare(transaction, commands)
@@ -157,7 +164,8 @@ function updateCursors(
         cursors.dropQueue(command.queue)
         break
       case 'redrive':
-        for (const queue of redriveTargets(results[index] as Results['redrive'])) cursors.dropQueue(queue)
+      case 'dispatch-messages':
+        for (const queue of listTargets(command.op, results[index])) cursors.dropQueue(queue)
         break
       // These add no item to a queue that has a cursor.
       case 'restore':
@@ -172,6 +180,9 @@ function updateCursors(
       case 'freeze-letters':
       case 'freeze-ids':
       case 'skip-letters':
+      case 'put-producer':
+      case 'put-channel':
+      case 'accept-messages':
         break
       case 'advance':
         if ((results[index] as Results['advance']).changes.length > 0) cursors.dropAll()
@@ -182,8 +193,12 @@ function updateCursors(
   }
 }
 
-function redriveTargets(results: Results['redrive']): Set<string> {
-  return new Set(results.flatMap((result) => (result.isStarted ? [result.queue] : [])))
+/** The queues that got the items of a command. */
+function listTargets(op: 'redrive' | 'dispatch-messages', result: unknown): Set<string> {
+  if (op === 'dispatch-messages') {
+    return new Set((result as Results['dispatch-messages']).jobs.map(({ queue }) => queue))
+  }
+  return new Set((result as Results['redrive']).flatMap((each) => (each.isStarted ? [each.queue] : [])))
 }
 
 /** The number of rows that the commands with nearly all dead rows have replaced or deleted. */

@@ -81,6 +81,17 @@ const checks: Checks = {
     checkNumber('examinedMax', examinedMax, 1, countMaxMax)
     checkFilter(filter)
   },
+  'change-access': ({ version, changes }) => {
+    checkNumber('version', version, 0, Number.MAX_SAFE_INTEGER)
+    for (const change of changes) checkTexts(change)
+  },
+  'record-key-uses': ({ uses }) => {
+    for (const { keyId, at } of uses) {
+      checkText('keyId', keyId)
+      checkInstant('at', at)
+    }
+  },
+  'create-session': ({ session }) => checkTexts(session),
   'skip-letters': ({ campaignId, refusal }) => {
     checkText('campaignId', campaignId)
     checkText('refusal', refusal)
@@ -160,6 +171,15 @@ function checkFilter(filter: LetterFilter): void {
   checkText('text', filter.text)
   checkText('header', filter.header?.name)
   checkText('header', filter.header?.value)
+}
+
+/** Checks all texts and times of a record of access control. */
+function checkTexts(record: object): void {
+  for (const [field, value] of Object.entries(record)) {
+    if (typeof value === 'string') checkText(field, value)
+    else if (typeof value === 'number') checkInstant(field, value)
+    else if (typeof value === 'object' && value !== null) checkTexts(value)
+  }
 }
 
 const int4Max = 2 ** 31 - 1

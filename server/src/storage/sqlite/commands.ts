@@ -1,6 +1,7 @@
 /** The function that executes each command of the contract. */
 import type { Command, Results } from '../contract/storage.ts'
 import { checkCommand } from '../shared/check-command.ts'
+import { changeAccess, createSession, recordKeyUses } from './access/change-access.ts'
 import { archive, purgeArchive } from './archive/archive.ts'
 import { restoreLetters } from './archive/restore.ts'
 import { writeAudit } from './audit/audit.ts'
@@ -26,6 +27,10 @@ import { recordLeaseCalls } from './queues/lease-calls.ts'
 import { createQueue, updateQueue } from './queues/queues.ts'
 import type { EncodedImportResults, WriterCommand } from './threads/capture-encoding.ts'
 import type { Transaction } from './transaction.ts'
+import { deleteConsumer, putConsumer } from './webhooks/consumers.ts'
+import { dispatchMessages } from './webhooks/dispatch.ts'
+import { putChannel, putProducer } from './webhooks/entities.ts'
+import { acceptMessages } from './webhooks/messages.ts'
 
 type Op = Command['op']
 type Handlers = {
@@ -69,6 +74,15 @@ const handlers: Handlers = {
   'freeze-letters': freezeLetters,
   'freeze-ids': freezeIds,
   'skip-letters': skipLetters,
+  'change-access': changeAccess,
+  'record-key-uses': recordKeyUses,
+  'create-session': createSession,
+  'put-producer': putProducer,
+  'put-channel': putChannel,
+  'put-consumer': putConsumer,
+  'delete-consumer': deleteConsumer,
+  'accept-messages': acceptMessages,
+  'dispatch-messages': dispatchMessages,
 }
 
 export function execute(transaction: Transaction, command: WriterCommand): CommandResult {

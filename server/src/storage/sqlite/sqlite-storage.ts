@@ -1,4 +1,5 @@
 import { type Clock, fromDate } from '../../core/instant.ts'
+import type { AccessQuery, AccessRecords } from '../contract/access.ts'
 import type { Command, ResultsOf, Storage, StoreReads } from '../contract/storage.ts'
 import type { StoreOptions, StoreTarget } from '../open-storage.ts'
 import type { Backend } from './backend.ts'
@@ -64,6 +65,22 @@ function createStorage(backend: Backend, clock: Clock): Storage {
     // The writer reads each letter without a round trip, so there is nothing to read ahead.
     prefetchLetters: async () => {},
     listCampaignLetters: (query) => ask({ read: 'campaign-letters', query }),
+    readAccessState: () => ask({ read: 'access-state' }),
+    listAccess: async <const Q extends AccessQuery>(query: Q) =>
+      (await ask({ read: 'access', query })) as AccessRecords[Q['of']][],
+    readHolder: (credential) => ask({ read: 'holder', credential }),
+    getProducer: (id) => ask({ read: 'producer', id }),
+    getChannel: (id) => ask({ read: 'channel', id }),
+    getConsumer: (channelId, id) => ask({ read: 'consumer', channelId, id }),
+    listConsumersByQueue: (queues) => ask({ read: 'consumers-by-queue', queues }),
+    listProducers: (page) => ask({ read: 'producers', page }),
+    listChannels: (page) => ask({ read: 'channels', page }),
+    listConsumers: (query) => ask({ read: 'consumers', query }),
+    listConsumerCounts: (channelId) => ask({ read: 'consumer-counts', channelId }),
+    readMessages: (numbers) => ask({ read: 'messages', numbers }),
+    getMessage: (channelId, id) => ask({ read: 'message', channelId, id }),
+    listUndispatched: (query) => ask({ read: 'undispatched', query }),
+    readJobs: (jobs) => ask({ read: 'jobs', jobs }),
     nextDueAt: () => ask({ read: 'next-due' }),
     verify: () => ask({ read: 'verify', isRepairableOnly: false }),
     reconcile: (lock) => backend.reconcile(lock) as ReturnType<Storage['reconcile']>,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { defaultPolicy, type NewQueue, newQueue, type QueuePolicy } from '../../../src/core/queue.ts'
 import { aNewItem, bytes, hour, minute, newItems, noon, second } from '../../make.ts'
+import { putNamespace } from '../support/change-access.ts'
 import { expectRefusal } from '../support/expect-refusal.ts'
 import { aLetter, createLetterActions } from '../support/letter-actions.ts'
 import { describeStores } from '../support/test-stores.ts'
@@ -36,6 +37,7 @@ describeStores('queues', (given) => {
 
     it('creating a queue keeps every part of its policy', async () => {
       await create({ name: 'letters' })
+      await putNamespace(given.storage, 'shop')
       const spec = { name: 'full', namespace: 'shop', partitions: 7, ...everyPolicy, deadQueue: 'letters' }
       expect(await create(spec)).toEqual(newQueue(spec, noon))
       expect(await given.storage.getQueue('full')).toEqual(newQueue(spec, noon))
@@ -315,6 +317,7 @@ describeStores('queues', (given) => {
     })
 
     it('the list can be limited to a namespace', async () => {
+      await putNamespace(given.storage, 'shop')
       for (const name of ['a', 'c', 'e']) await create({ name, namespace: 'shop' })
       for (const name of ['b', 'd']) await create({ name })
       const names = async (query: { namespace?: string; from?: string }) =>

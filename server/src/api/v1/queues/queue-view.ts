@@ -124,7 +124,9 @@ export function viewQueue(queue: Queue, counts: readonly Counts[]): QueueView {
 }
 
 export function viewRetry(policy: RetryPolicy): RetryView {
-  return { kind: policy.kind, delays: listDelaysUs(policy).map(formatDuration), jitter: policy.jitter }
+  // A list that grows beyond its end is only used for webhook consumers (docs/webhooks.md).
+  const kind = policy.kind === 'growing-list' ? 'list' : policy.kind
+  return { kind, delays: listDelaysUs(policy).map(formatDuration), jitter: policy.jitter }
 }
 
 function listDelaysUs(policy: RetryPolicy): readonly number[] {
@@ -132,6 +134,7 @@ function listDelaysUs(policy: RetryPolicy): readonly number[] {
     case 'fixed':
       return [policy.delayUs]
     case 'list':
+    case 'growing-list':
       return policy.delaysUs
     case 'exponential':
       return [policy.delayUsMin, policy.delayUsMax]

@@ -12,9 +12,11 @@ import { findBySource } from '../letters/import-letters.ts'
 import { recordLetterIds } from '../letters/letter-ids.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
+import { ownHeaders, ownPayload } from '../webhooks/jobs.ts'
 import { isLocatedRow, locateRows } from './locate-rows.ts'
 import {
   arrayParameters,
+  type ColumnName,
   columnNames,
   encode,
   type HeadColumnName,
@@ -80,6 +82,12 @@ export async function deleteRows(transaction: Transaction, rows: readonly Remove
   if (rows.length > 0) await transaction.connection.query(deleteStatement, encodeKeys(rows))
 }
 
+function movedColumn(name: ColumnName): string {
+  if (name === 'headers') return `${ownHeaders} as headers`
+  if (name === 'payload') return `${ownPayload} as payload`
+  return isHeadColumn(name) ? `m.${name}` : `t.${name}`
+}
+
 /** One statement, so the row that is deleted is exactly the row that is inserted, with its bytes. */
 const moveStatement: Statement = {
   name: 'move-items',
@@ -89,7 +97,7 @@ const moveStatement: Statement = {
         as m(from_queue_id, from_partition, from_id, ${headColumns.join(', ')})
         cross join ${locateRows('m', { queueId: 'from_queue_id', partition: 'from_partition', id: 'from_id' })} p
       where ${isLocatedRow('t', 'p')}
-      returning ${columnNames.map((name) => `${isHeadColumn(name) ? 'm' : 't'}.${name}`).join(', ')}
+      returning ${columnNames.map(movedColumn).join(', ')}
     )
     insert into redrive.items_sourced (${columnNames.join(', ')}, is_sourced)
     select ${columnNames.join(', ')}, true from gone

@@ -1,6 +1,7 @@
-import { changePolicy, newQueue, type Queue } from '../../../core/queue.ts'
+import { changePolicy, newQueue, type Queue, systemNamespace } from '../../../core/queue.ts'
 import { KnownError } from '../../../errors.ts'
 import type { CreateQueue, QueuesQuery, UpdateQueue } from '../../contract/queues.ts'
+import { namespaceNotFound } from '../../shared/access-rows.ts'
 import {
   checkChangedTimes,
   checkDeadQueue,
@@ -18,6 +19,7 @@ export async function createQueue(transaction: Transaction, command: CreateQueue
   if ((await transaction.find(queue.name)) !== undefined) {
     throw new KnownError('QUEUE_EXISTS', `queue ${queue.name} exists already`)
   }
+  await checkNamespaceExists(transaction, queue.namespace)
   const deadQueue = queue.deadQueue === null ? undefined : await transaction.find(queue.deadQueue)
   checkDeadQueue(queue.name, queue.deadQueue, deadQueue?.queue, false)
   const [row] = await transaction.connection.query(
@@ -69,6 +71,12 @@ export async function updateQueue(transaction: Transaction, command: UpdateQueue
   )
   transaction.setChanged(queue.name, row)
   return queue
+}
+
+async function checkNamespaceExists({ connection }: Transaction, name: string): Promise<void> {
+  if (name === systemNamespace) return
+  const text = 'select from redrive.namespaces where name = $1'
+  if ((await connection.query({ text }, [name])).length === 0) throw namespaceNotFound(name)
 }
 
 export async function getQueue(connections: Connections, name: string): Promise<Queue | null> {

@@ -8,6 +8,7 @@ import { recordLetterIds } from '../letters/letter-ids.ts'
 import { endLetter, findLetterOfItem } from '../letters/redrive-ends.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
+import { readOwnBytes } from '../webhooks/jobs.ts'
 import { acceptItem, deleteRow, rewriteRow } from './write-rows.ts'
 
 /**
@@ -32,13 +33,15 @@ export function executeTransition(
     nextId: (name, partition) => queueCache.nextId(queueCache.get(name), partition, now, countChanges),
     random: () => queueCache.random(),
   })
+  // Before the row is deleted, which names the message of a job.
+  const bytes = plan.write === 'move' ? readOwnBytes(transaction.database, queueRow, item) : item
   if (plan.write === 'rewrite') {
     rewriteRow(transaction, queueRow, item, plan.after)
     recordLetterIds(transaction.database, plan.letterIds)
   } else if (plan.write !== 'none') deleteRow(transaction, queueRow, item)
   if (plan.total !== null) countChanges.add(queueRow.id, item.partition, plan.total)
   return plan.write === 'move'
-    ? insertMoved(transaction, withBytes(plan.letter, item), plan.letterIds, plan.change)
+    ? insertMoved(transaction, withBytes(plan.letter, bytes), plan.letterIds, plan.change)
     : plan.change
 }
 

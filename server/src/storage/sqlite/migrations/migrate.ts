@@ -15,6 +15,8 @@ import { arrivals } from './0003_arrivals.ts'
 import { leaseCalls } from './0004_lease-calls.ts'
 import { groupTemplates } from './0005_group-templates.ts'
 import { findLetters } from './0006_find-letters.ts'
+import { access } from './0007_access.ts'
+import { webhooks } from './0008_webhooks.ts'
 
 /** Marks a file as ours ("Rdrv"), so that another program's database is never migrated by mistake. */
 const applicationId = 0x52647276
@@ -26,6 +28,8 @@ export const migrations: readonly Migration[] = [
   { name: '0004_lease-calls', sql: leaseCalls },
   { name: '0005_group-templates', sql: groupTemplates },
   { name: '0006_find-letters', sql: findLetters },
+  { name: '0007_access', sql: access },
+  { name: '0008_webhooks', sql: webhooks },
 ]
 
 /** The record of the migrations that a file ran. It is created by this program, not by a migration. */

@@ -1,6 +1,7 @@
-import { changePolicy, newQueue, type Queue } from '../../../core/queue.ts'
+import { changePolicy, newQueue, type Queue, systemNamespace } from '../../../core/queue.ts'
 import { KnownError } from '../../../errors.ts'
 import type { CreateQueue, QueuesQuery, UpdateQueue } from '../../contract/queues.ts'
+import { namespaceNotFound } from '../../shared/access-rows.ts'
 import {
   checkChangedTimes,
   checkDeadQueue,
@@ -17,6 +18,7 @@ export function createQueue(database: Database, queueCache: QueueCache, command:
   if (queueCache.find(queue.name) !== undefined) {
     throw new KnownError('QUEUE_EXISTS', `queue ${queue.name} exists already`)
   }
+  checkNamespaceExists(database, queue.namespace)
   checkDeadQueue(queue.name, queue.deadQueue, queueCache.find(queue.deadQueue ?? '')?.queue, false)
   database.run(
     `insert into queues (name, namespace, partitions, dead_queue, policy, created_at, updated_at)
@@ -58,6 +60,12 @@ export function updateQueue(database: Database, queueCache: QueueCache, command:
   )
   queueRow.queue = queue
   return queue
+}
+
+function checkNamespaceExists(database: Database, name: string): void {
+  if (name === systemNamespace) return
+  if (database.get('select 1 from namespaces where name = ?', name) === undefined)
+    throw namespaceNotFound(name)
 }
 
 export function getQueue(database: Database, name: string): Queue | null {

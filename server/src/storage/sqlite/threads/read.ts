@@ -1,3 +1,5 @@
+import { listAccess, readAccessState } from '../access/list-access.ts'
+import { readHolder } from '../access/read-holder.ts'
 import { getArchivedLetters } from '../archive/read-archive.ts'
 import { listAudit } from '../audit/audit.ts'
 import { listCampaignLetters } from '../campaigns/campaign-letters.ts'
@@ -17,6 +19,15 @@ import { findLettersByUuid, getLetters, readPayloadSizes } from '../letters/read
 import { scanLetters } from '../letters/scan-letters.ts'
 import { readLeaseCall } from '../queues/lease-calls.ts'
 import { getQueue, listQueues } from '../queues/queues.ts'
+import {
+  getConsumer,
+  listConsumerCounts,
+  listConsumers,
+  listConsumersByQueue,
+} from '../webhooks/consumers.ts'
+import { getEntity, listEntities } from '../webhooks/entities.ts'
+import { readJobs } from '../webhooks/jobs.ts'
+import { getMessage, listUndispatched, readMessages } from '../webhooks/messages.ts'
 import type { ReadCall } from './thread-messages.ts'
 
 type ReadName = ReadCall['read']
@@ -50,6 +61,21 @@ const handlers = {
   campaign: (database, { id }) => getCampaign(database, id),
   campaigns: (database, { query }) => listCampaigns(database, query),
   'campaign-letters': (database, { query }) => listCampaignLetters(database, query),
+  'access-state': (database) => readAccessState(database),
+  access: (database, { query }) => listAccess(database, query),
+  holder: (database, { credential }) => readHolder(database, credential),
+  producer: (database, { id }) => getEntity(database, 'webhook_producers', id) ?? null,
+  channel: (database, { id }) => getEntity(database, 'webhook_channels', id) ?? null,
+  consumer: (database, { channelId, id }) => getConsumer(database, channelId, id),
+  'consumers-by-queue': (database, { queues }) => listConsumersByQueue(database, queues),
+  producers: (database, { page }) => listEntities(database, 'webhook_producers', page),
+  channels: (database, { page }) => listEntities(database, 'webhook_channels', page),
+  consumers: (database, { query }) => listConsumers(database, query),
+  'consumer-counts': (database, { channelId }) => listConsumerCounts(database, channelId),
+  messages: (database, { numbers }) => readMessages(database, numbers),
+  message: (database, { channelId, id }) => getMessage(database, channelId, id),
+  undispatched: (database, { query }) => listUndispatched(database, query),
+  jobs: (database, { jobs }) => readJobs(database, jobs),
   'next-due': (database) => nextDueAt(database),
   verify: (database, { isRepairableOnly }) =>
     isRepairableOnly ? verifyCounts(database) : [...verifyCounts(database), ...compareArrivals(database)],

@@ -6,6 +6,7 @@
  */
 import type { Instant } from '../../../core/instant.ts'
 import { type ErrorCode, KnownError } from '../../../errors.ts'
+import type { AccessQuery, CredentialRef } from '../../contract/access.ts'
 import type { AuditQuery } from '../../contract/audit.ts'
 import type { CampaignLettersQuery, CampaignsQuery } from '../../contract/campaigns.ts'
 import type { CountsQuery, QueueCountsQuery } from '../../contract/counts.ts'
@@ -19,6 +20,7 @@ import type {
 } from '../../contract/letters.ts'
 import type { HeldLock } from '../../contract/locks.ts'
 import type { QueuesQuery } from '../../contract/queues.ts'
+import type { ConsumersQuery, JobLocation, PageQuery, UndispatchedQuery } from '../../contract/webhooks.ts'
 import type { IndexRanges } from '../letters/index-ranges.ts'
 import type { Write } from '../write.ts'
 
@@ -47,6 +49,18 @@ export type ReadCall =
   | Readonly<{ read: 'campaign'; id: string }>
   | Readonly<{ read: 'campaigns'; query: CampaignsQuery }>
   | Readonly<{ read: 'campaign-letters'; query: CampaignLettersQuery }>
+  | Readonly<{ read: 'access-state' }>
+  | Readonly<{ read: 'access'; query: AccessQuery }>
+  | Readonly<{ read: 'holder'; credential: CredentialRef }>
+  | Readonly<{ read: 'producer' | 'channel'; id: string }>
+  | Readonly<{ read: 'consumer' | 'message'; channelId: string; id: string }>
+  | Readonly<{ read: 'consumers-by-queue'; queues: readonly string[] }>
+  | Readonly<{ read: 'producers' | 'channels'; page: PageQuery }>
+  | Readonly<{ read: 'consumers'; query: ConsumersQuery }>
+  | Readonly<{ read: 'consumer-counts'; channelId: string | undefined }>
+  | Readonly<{ read: 'messages'; numbers: readonly number[] }>
+  | Readonly<{ read: 'undispatched'; query: UndispatchedQuery }>
+  | Readonly<{ read: 'jobs'; jobs: readonly JobLocation[] }>
   | Readonly<{ read: 'next-due' }>
   /** `isRepairableOnly`: only the counts that `reconcile` can correct. */
   | Readonly<{ read: 'verify'; isRepairableOnly: boolean }>

@@ -1,0 +1,141 @@
+import { randomBytes, randomInt } from 'node:crypto'
+import type { Clock } from '../../../core/instant.ts'
+import type { Leased } from '../../../core/item.ts'
+import { type DeliveryRules, defaultDeliveryRules } from '../../../core/webhook/delivery-policy.ts'
+import { parseJobId } from '../../../core/webhook/job-id.ts'
+import { createXidGenerator } from '../../../core/xid.ts'
+import type { Engine } from '../../../engine/engine.ts'
+import type { StoreReads } from '../../../storage/contract/storage.ts'
+import type { AcceptResult, NewMessage } from '../../../storage/contract/webhooks.ts'
+import { BatchLane, handleOneByOne } from '../../../storage/shared/batch-lane.ts'
+import type { EntityChange, JobMessage, WebhookBroker } from './broker.ts'
+import { createFanOut, type FanOut } from './fan-out.ts'
+import { createMessageCache, type MessageBytes, type MessageCache } from './message-cache.ts'
+
+export type BrokerParts = Readonly<{
+  storage: () => StoreReads
+  engine: () => Engine
+  clock: Clock
+  rules?: DeliveryRules
+  onError?(error: unknown): void
+}>
+
+/** Weights of the lane of broadcasts are in bytes. */
+const batchBytesMax = 8 * 2 ** 20
+/** What storing a message costs besides its payload. */
+const messageWeight = 16 * 1_024
+
+export function createBroker(parts: BrokerParts): WebhookBroker {
+  const { storage, engine, clock, rules = defaultDeliveryRules, onError = () => {} } = parts
+  const nextId = createXidGenerator({
+    machine: randomBytes(3),
+    processId: process.pid,
+    counterStart: randomInt(2 ** 24),
+  })
+  const createId = () => nextId(clock.now())
+  const cache = createMessageCache(storage)
+  const fanOut = createFanOut({ storage, engine, clock, delayUs: rules.rationalDelayUs, onError })
+  const lane = createBroadcastLane(parts, cache, fanOut)
+  const toEntity = (id: string, { name, token, condition }: EntityChange) => {
+    const given = { id, name: name ?? id, token: token ?? createToken() }
+    return { ...given, xid: createId(), condition, now: clock.now() } as const
+  }
+  return {
+    rules,
+    createId,
+    putProducer: async (id, change) =>
+      (await engine().write([{ op: 'put-producer', ...toEntity(id, change) }]))[0],
+    putChannel: async (id, change) =>
+      (await engine().write([{ op: 'put-channel', ...toEntity(id, change) }]))[0],
+    putConsumer: async (channelId, id, change) => {
+      const { callbackUrl, type } = change
+      const command = {
+        op: 'put-consumer',
+        ...toEntity(id, change),
+        channelId,
+        callbackUrl,
+        type,
+        rules,
+      } as const
+      return (await engine().write([command]))[0]
+    },
+    deleteConsumer: async (channelId, id, condition) =>
+      (await engine().write([{ op: 'delete-consumer', channelId, id, condition, now: clock.now() }]))[0],
+    broadcast: (message) =>
+      new Promise((resolve, reject) => {
+        const weight = messageWeight + message.payload.byteLength
+        lane.add({ weight, message: { ...message, xid: createId() }, resolve, reject })
+      }),
+    readJobMessages: (items) => readJobMessages(cache, items),
+    recover: fanOut.pass,
+    close: async () => {
+      await lane.whenIdle()
+      await fanOut.whenIdle()
+    },
+  }
+}
+
+type BroadcastCall = Readonly<{
+  weight: number
+  message: NewMessage
+  resolve(result: AcceptResult): void
+  reject(error: unknown): void
+}>
+
+/** Broadcasts that arrive during a write are stored together by the next one. */
+function createBroadcastLane(
+  { engine, clock }: BrokerParts,
+  cache: MessageCache,
+  fanOut: FanOut,
+): BatchLane<BroadcastCall> {
+  const write = async (batch: readonly BroadcastCall[]): Promise<void> => {
+    try {
+      const messages = batch.map(({ message }) => message)
+      const [results] = await engine().write([{ op: 'accept-messages', messages, now: clock.now() }])
+      for (const [index, { message, resolve }] of batch.entries()) {
+        const result = results[index] as AcceptResult
+        if (result.isAccepted) {
+          cache.put(result.number, message)
+          fanOut.add(result.number)
+        }
+        resolve(result)
+      }
+    } catch (error) {
+      if (await handleOneByOne(batch, error, (call) => write([call]))) return
+      for (const { reject } of batch) reject(error)
+    }
+  }
+  return new BatchLane({ weightMax: batchBytesMax, batchesMax: 2 }, write)
+}
+
+async function readJobMessages(
+  cache: MessageCache,
+  items: readonly Leased[],
+): Promise<readonly JobMessage[]> {
+  const messages = await cache.read(items.flatMap((item) => findMessageNumber(item) ?? []))
+  return items.map((item) => {
+    const number = findMessageNumber(item)
+    const { headers, payload }: MessageBytes =
+      (number === undefined ? undefined : messages.get(number)) ?? item
+    return {
+      jobId: item.reference,
+      messageId: new TextDecoder().decode(item.key ?? undefined),
+      contentType: item.encoding,
+      priority: item.priority,
+      headers,
+      payload,
+    }
+  })
+}
+
+/** Undefined: the item has bytes of its own. Those of a redriven job are of its letter. */
+function findMessageNumber(item: Leased): number | undefined {
+  return item.letterId === null ? parseJobId(item.reference)?.messageNumber : undefined
+}
+
+const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
+const tokenLength = 12
+
+function createToken(): string {
+  return Array.from({ length: tokenLength }, () => letters[randomInt(letters.length)]).join('')
+}

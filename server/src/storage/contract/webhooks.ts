@@ -1,0 +1,206 @@
+/**
+ * Webhooks: producers, channels and consumers, the messages of a channel, and their jobs.
+ *
+ * The queue of a consumer holds its jobs as items, and its dead queue holds the dead jobs as letters, so
+ * leases, retries, deaths, redrives and counts are those of queues. What is particular:
+ *
+ * - A message is stored once. The item of a job has the number of its message and no payload. A job that dies
+ *   takes the payload and the headers of its message along, because letters outlive messages.
+ * - The fan-out creates all jobs of a message and sets it to DISPATCHED, in one transaction. The message
+ *   keeps the list of its jobs, and the id of a job (core/webhook/job-id.ts) is a position in that list.
+ * - A job keeps the id of its item (`delivery` in core/queue.ts). The item of a redriven job is named by its
+ *   letter.
+ */
+import type { ItemId, LetterId, QueueName } from '../../core/ids.ts'
+import type { Instant } from '../../core/instant.ts'
+import type { Failure, Header } from '../../core/item.ts'
+import type { Delivery } from '../../core/queue.ts'
+import type { BroadcastRefusal, BroadcastTokens } from '../../core/webhook/broadcast.ts'
+import type { DeliveryRules } from '../../core/webhook/delivery-policy.ts'
+import type { PageCursor } from '../../core/webhook/page-cursor.ts'
+import type { ChangeCondition, ConditionRefusal } from '../../core/webhook/put.ts'
+
+export type WebhookCommand =
+  | PutProducer
+  | PutChannel
+  | PutConsumer
+  | DeleteConsumer
+  | AcceptMessages
+  | DispatchMessages
+
+export type WebhookResults = {
+  'put-producer': PutResult<Producer>
+  'put-channel': PutResult<Channel>
+  'put-consumer': PutResult<Consumer>
+  'delete-consumer': { refusal: 'missing' | 'has-jobs' | ConditionRefusal | null }
+  'accept-messages': readonly AcceptResult[]
+  'dispatch-messages': DispatchResult
+}
+
+export interface WebhookStore {
+  getProducer(id: string): Promise<Producer | null>
+  getChannel(id: string): Promise<Channel | null>
+  getConsumer(channelId: string, id: string): Promise<Consumer | null>
+  /** The consumers of these queues. Other queues are left out. */
+  listConsumersByQueue(queues: readonly QueueName[]): Promise<readonly Consumer[]>
+  /** Newest first. */
+  listProducers(page: PageQuery): Promise<readonly Producer[]>
+  listChannels(page: PageQuery): Promise<readonly Channel[]>
+  listConsumers(query: ConsumersQuery): Promise<readonly Consumer[]>
+  /** All consumers with the counts of their jobs, or those of one channel. The cost is O(consumers). */
+  listConsumerCounts(channelId?: string): Promise<readonly ConsumerCounts[]>
+  /** In any order. Messages that do not exist are left out. */
+  readMessages(numbers: readonly number[]): Promise<readonly Message[]>
+  getMessage(channelId: string, id: string): Promise<Message | null>
+  /** The numbers of messages without jobs, oldest first. */
+  listUndispatched(query: UndispatchedQuery): Promise<readonly number[]>
+  /** The states of jobs, in the order given. */
+  readJobs(jobs: readonly JobLocation[]): Promise<readonly JobState[]>
+}
+
+/** `xid`: the id in page cursors. `changedAt` is in whole seconds. */
+type Entity = Readonly<{
+  id: string
+  name: string
+  token: string
+  xid: string
+  createdAt: Instant
+  changedAt: Instant
+}>
+export type Producer = Entity
+export type Channel = Entity
+export type Consumer = Entity &
+  Readonly<{
+    /** Stays the same while the consumer exists, and is never used again. */
+    number: number
+    channelId: string
+    callbackUrl: string
+    type: Delivery
+    queue: QueueName
+    deadQueue: QueueName
+  }>
+
+/**
+ * From newest to oldest: the rows after `olderThan`, or the rows directly before `newerThan`, or the first.
+ */
+export type PageQuery = Readonly<{ olderThan?: PageCursor; newerThan?: PageCursor; countMax: number }>
+export type ConsumersQuery = PageQuery & Readonly<{ channelId: string }>
+
+type PutEntity = Readonly<{
+  id: string
+  name: string
+  token: string
+  /** The id in page cursors, if the row is created. */
+  xid: string
+  condition: ChangeCondition
+  now: Instant
+}>
+export type PutProducer = PutEntity & Readonly<{ op: 'put-producer' }>
+export type PutChannel = PutEntity & Readonly<{ op: 'put-channel' }>
+/** Creates the queue and the dead queue of a new consumer. A change of the type changes its queue. */
+export type PutConsumer = PutEntity &
+  Readonly<{
+    op: 'put-consumer'
+    channelId: string
+    callbackUrl: string
+    type: Delivery
+    rules: DeliveryRules
+  }>
+export type PutResult<T> = Readonly<
+  { outcome: 'created' | 'updated' | 'unchanged'; row: T } | { outcome: ConditionRefusal | 'channel-missing' }
+>
+
+/** Deletes the consumer with its queues, unless it still has jobs. Discarded jobs do not count. */
+export type DeleteConsumer = Readonly<{
+  op: 'delete-consumer'
+  channelId: string
+  id: string
+  condition: ChangeCondition
+  now: Instant
+}>
+
+/** Stores messages, each once per channel and id. The messages of one command are checked one by one. */
+export type AcceptMessages = Readonly<{
+  op: 'accept-messages'
+  messages: readonly NewMessage[]
+  now: Instant
+}>
+export type NewMessage = BroadcastTokens &
+  Readonly<{
+    channelId: string
+    id: string
+    xid: string
+    contentType: string
+    priority: number
+    /** The metadata headers. */
+    headers: readonly Header[]
+    payload: Uint8Array
+  }>
+export type AcceptResult = Readonly<
+  { isAccepted: true; number: number } | { isAccepted: false; refusal: BroadcastRefusal }
+>
+
+/**
+ * Creates the jobs of these messages for the consumers that their channels have now, and sets the messages to
+ * DISPATCHED. Messages that are dispatched already, or that another server dispatches now, are skipped.
+ */
+export type DispatchMessages = Readonly<{
+  op: 'dispatch-messages'
+  numbers: readonly number[]
+  now: Instant
+}>
+/** `jobs`: the number of new jobs in each queue. */
+export type DispatchResult = Readonly<{
+  dispatched: readonly number[]
+  jobs: readonly Readonly<{ queue: QueueName; count: number }>[]
+}>
+
+export type Message = Readonly<{
+  number: number
+  channelId: string
+  id: string
+  xid: string
+  producerId: string
+  producerName: string
+  contentType: string
+  priority: number
+  headers: readonly Header[]
+  payload: Uint8Array
+  receivedAt: Instant
+  /** Null: the message has no jobs yet (ACKNOWLEDGED). */
+  dispatchedAt: Instant | null
+  /** In the order of the fan-out. */
+  jobs: readonly JobLocation[]
+}>
+
+/** Where a job was created: the number of its consumer, and the id of its item. */
+export type JobLocation = Readonly<{ consumerNumber: number; itemId: ItemId }>
+
+/** Without `before`: all of them. */
+export type UndispatchedQuery = Readonly<{ before?: Instant; countMax: number }>
+
+export const jobStates = ['queued', 'inflight', 'delivered', 'dead'] as const
+export type JobStateName = (typeof jobStates)[number]
+
+/** Null: the job was deleted. */
+export type JobState = Readonly<{
+  state: JobStateName
+  changedAt: Instant
+  /** The item of the job now: of a redriven job it is another one than at first. Null if it is dead or done. */
+  item: Readonly<{ id: ItemId; attempts: number; leaseHolder: string | null }> | null
+  /** The letter of a job that died. */
+  letterId: LetterId | null
+  failure: Failure | null
+}> | null
+
+/** A consumer with the name of its channel and the exact counts of its jobs. */
+export type ConsumerCounts = Readonly<{
+  consumer: Consumer
+  channelName: string
+  queued: number
+  inflight: number
+  delivered: number
+  dead: number
+  /** Whether a job of it ever died. */
+  hadDead: boolean
+}>
