@@ -20,7 +20,7 @@ export type DeliveryResults = {
 }
 
 export interface DeliveryStore {
-  /** Push consumers. With `changedSince`: those that changed then or later, or whose delivery did. */
+  /** Push consumers. With `changedSince`: all consumers that changed then or later, or whose delivery did. */
   listDeliveries(query: Readonly<{ changedSince?: Instant }>): Promise<readonly StoredDelivery[]>
   getDelivery(channelId: string, consumerId: string): Promise<StoredDelivery | null>
   /** Newest first. */
@@ -50,9 +50,22 @@ export type PutDelivery = Readonly<{
   /** Undefined: the stored secrets stay. */
   secrets?: SigningSecrets
   now: Instant
+  /** For observers: what happened to the consumer. */
+  change?: DeliveryChange
   /** Reject the whole write with CONSUMER_CHANGED if the stored version is another one. */
   isRequired?: boolean
 }>
+
+/** What a change of a delivery is reported as. */
+export type DeliveryChange =
+  | 'breaker-opened'
+  | 'breaker-closed'
+  | 'disabled'
+  | 'enabled'
+  | 'paused'
+  | 'resumed'
+  | 'secret-rotated'
+  | 'settings-changed'
 
 export type RecordAttempts = Readonly<{ op: 'record-attempts'; attempts: readonly NewAttempt[] }>
 

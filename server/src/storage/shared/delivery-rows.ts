@@ -65,7 +65,9 @@ export function toAttemptRow(attempt: NewAttempt): AttemptRow {
 
 export function toStoredAttempt(row: DatabaseRow): StoredAttempt {
   const failure =
-    readTextOrNull(row, 'failure') === null ? null : readJson<[PushErrorKind, string, string, string]>(row, 'failure')
+    readTextOrNull(row, 'failure') === null
+      ? null
+      : readJson<[PushErrorKind, string, string, string]>(row, 'failure')
   return {
     number: readNumber(row, 'number'),
     consumer: readNumber(row, 'consumer'),

@@ -1,5 +1,6 @@
 import { type Clock, fromDate } from '../../core/instant.ts'
 import type { AccessQuery, AccessRecords } from '../contract/access.ts'
+import type { DeliveryStore } from '../contract/deliveries.ts'
 import type { Command, ResultsOf, Storage, StoreReads } from '../contract/storage.ts'
 import type { StoreOptions, StoreTarget } from '../open-storage.ts'
 import type { Backend } from './backend.ts'
@@ -26,9 +27,21 @@ function chooseClock({ clock, machineClock }: StoreOptions): Clock {
   return clock ?? machineClock ?? { now: () => fromDate(new Date()) }
 }
 
-function createStorage(backend: Backend, clock: Clock): Storage {
-  const ask = <const C extends ReadCall>(call: C) => backend.read(call) as Promise<ReadResult<C['read']>>
+type Ask = <const C extends ReadCall>(call: C) => Promise<ReadResult<C['read']>>
+
+function createDeliveryReads(ask: Ask): DeliveryStore {
   return {
+    listDeliveries: ({ changedSince }) => ask({ read: 'deliveries', changedSince }),
+    getDelivery: (channelId, consumerId) => ask({ read: 'delivery', channelId, consumerId }),
+    listAttempts: (query) => ask({ read: 'attempts', query }),
+    sumDeliveryFigures: (query) => ask({ read: 'delivery-figures', query }),
+  }
+}
+
+function createStorage(backend: Backend, clock: Clock): Storage {
+  const ask: Ask = (call) => backend.read(call) as Promise<ReadResult<(typeof call)['read']>>
+  return {
+    ...createDeliveryReads(ask),
     kind: 'sqlite',
     // A SQLite store has no clock: its only server goes by the clock of its machine.
     clock: { now: () => clock.now(), machineOffsetUs: () => null },

@@ -37,7 +37,10 @@ export async function putDelivery(
       ? await connection.query(insertDelivery, values)
       : await connection.query(updateDelivery, [...values, version])
   if (rows.length === 0 && command.isRequired === true) {
-    throw new KnownError('CONSUMER_CHANGED', `the delivery of consumer number ${consumer} is no longer at version ${version}`)
+    throw new KnownError(
+      'CONSUMER_CHANGED',
+      `the delivery of consumer number ${consumer} is no longer at version ${version}`,
+    )
   }
   return { isPut: rows.length === 1 }
 }
@@ -51,7 +54,7 @@ const allDeliveries: Statement = {
 }
 const changedDeliveries: Statement = {
   name: 'changed-deliveries',
-  text: `${selectDeliveries} where t.type = 'push' and (t.changed_at >= $1 or d.changed_at >= $1) order by t.number`,
+  text: `${selectDeliveries} where t.changed_at >= $1 or d.changed_at >= $1 order by t.number`,
 }
 const oneDelivery: Statement = {
   name: 'get-delivery',

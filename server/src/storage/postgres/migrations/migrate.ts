@@ -17,6 +17,7 @@ import { groupTemplates } from './0005_group-templates.ts'
 import { findLetters } from './0006_find-letters.ts'
 import { access } from './0007_access.ts'
 import { webhooks } from './0008_webhooks.ts'
+import { deliveries } from './0009_deliveries.ts'
 import { dlqStatements } from './dlq-statements.ts'
 
 export const migrations: readonly Migration[] = [
@@ -28,6 +29,7 @@ export const migrations: readonly Migration[] = [
   { name: '0006_find-letters', sql: findLetters },
   { name: '0007_access', sql: access },
   { name: '0008_webhooks', sql: webhooks },
+  { name: '0009_deliveries', sql: deliveries },
 ]
 
 /** The oldest PostgreSQL that supports all our statements. */

@@ -36,7 +36,10 @@ export function putDelivery({ database }: Transaction, command: PutDelivery): { 
           version,
         )
   if (put === 0 && command.isRequired === true) {
-    throw new KnownError('CONSUMER_CHANGED', `the delivery of consumer number ${consumer} is no longer at version ${version}`)
+    throw new KnownError(
+      'CONSUMER_CHANGED',
+      `the delivery of consumer number ${consumer} is no longer at version ${version}`,
+    )
   }
   return { isPut: put === 1 }
 }
@@ -50,14 +53,18 @@ export function listDeliveries(database: Database, changedSince: number | undefi
     changedSince === undefined
       ? database.all(`${selectDeliveries} where t.type = 'push' order by t.number`)
       : database.all(
-          `${selectDeliveries} where t.type = 'push' and (t.changed_at >= ? or d.changed_at >= ?) order by t.number`,
+          `${selectDeliveries} where t.changed_at >= ? or d.changed_at >= ? order by t.number`,
           changedSince,
           changedSince,
         )
   return rows.map(toStoredDelivery)
 }
 
-export function getDelivery(database: Database, channelId: string, consumerId: string): StoredDelivery | null {
+export function getDelivery(
+  database: Database,
+  channelId: string,
+  consumerId: string,
+): StoredDelivery | null {
   const row = database.get(`${selectDeliveries} where c.id = ? and t.id = ?`, channelId, consumerId)
   return row === undefined ? null : toStoredDelivery(row)
 }
@@ -91,7 +98,10 @@ export function pruneDeliveries(
   { database }: Transaction,
   { before, countMax }: PruneDeliveries,
 ): { removed: number } {
-  const rows = database.all('select number, started_at from webhook_attempts order by number limit +?', countMax)
+  const rows = database.all(
+    'select number, started_at from webhook_attempts order by number limit +?',
+    countMax,
+  )
   const old = rows.filter((row) => readNumber(row, 'started_at') < before)
   const last = old.at(-1)
   if (last !== undefined) {

@@ -17,6 +17,7 @@ import { groupTemplates } from './0005_group-templates.ts'
 import { findLetters } from './0006_find-letters.ts'
 import { access } from './0007_access.ts'
 import { webhooks } from './0008_webhooks.ts'
+import { deliveries } from './0009_deliveries.ts'
 
 /** Marks a file as ours ("Rdrv"), so that another program's database is never migrated by mistake. */
 const applicationId = 0x52647276
@@ -30,6 +31,7 @@ export const migrations: readonly Migration[] = [
   { name: '0006_find-letters', sql: findLetters },
   { name: '0007_access', sql: access },
   { name: '0008_webhooks', sql: webhooks },
+  { name: '0009_deliveries', sql: deliveries },
 ]
 
 /** The record of the migrations that a file ran. It is created by this program, not by a migration. */
