@@ -25,11 +25,15 @@ type Outcome = Readonly<{
   isAlive: boolean
   growthBytes: number
   unansweredMs: number
+  causedMs: number
   answer: string
 }>
+/** A server that does nothing else, to know the delays of the machine. */
+type Control = Readonly<{ url: string } & AsyncDisposable>
 
 export async function benchAttack({ isQuick, stores, only = '', log }: BenchOptions): Promise<BenchResult> {
   await using benchStores = await openBenchStores(stores)
+  await using control = await startControl()
   const notes = [...benchStores.notes]
   const chosen = attacks.filter(({ name }) => name.includes(only))
   for (const kind of stores) {
@@ -38,7 +42,7 @@ export async function benchAttack({ isQuick, stores, only = '', log }: BenchOpti
       const benchStore = await benchStores.create(kind)
       await prepare(attack, benchStore)
       for (const count of isQuick ? [1] : [1, atOnce]) {
-        const line = formatOutcome(await measure(attack, count, benchStore))
+        const line = formatOutcome(await measure(attack, count, benchStore, control))
         const text = `${storeNames[kind]}, ${String(count).padStart(2)} at once: ${line}`
         notes.push(text)
         log(text)
@@ -67,30 +71,36 @@ async function stop({ child }: Server): Promise<void> {
   await ended
 }
 
-function formatOutcome({ name, isAlive, growthBytes, unansweredMs, answer }: Outcome): string {
-  const isMet = isAlive && growthBytes <= growthBytesMax && unansweredMs <= unansweredMsMax
+function formatOutcome(outcome: Outcome): string {
+  const { name, isAlive, growthBytes, unansweredMs, causedMs, answer } = outcome
+  const isMet = isAlive && growthBytes <= growthBytesMax && causedMs <= unansweredMsMax
   const facts = [
     isAlive ? 'survived' : 'ENDED',
     `memory +${Math.round(growthBytes / 2 ** 20)} MiB`,
-    `/healthz unanswered for ${Math.round(unansweredMs)} ms`,
+    `/healthz unanswered for ${Math.round(unansweredMs)} ms, without the machine ${Math.round(causedMs)} ms`,
     `answer ${answer}`,
   ]
   return `${isMet ? 'met   ' : 'MISSED'} ${name}: ${facts.join(', ')}`
 }
 
-async function measure(attack: Attack, count: number, benchStore: BenchStore): Promise<Outcome> {
+async function measure(
+  attack: Attack,
+  count: number,
+  benchStore: BenchStore,
+  control: Control,
+): Promise<Outcome> {
   const server = await startServer(benchStore)
   try {
-    const stopWatching = watchHealth(server)
+    const stopWatching = watchHealth(server, control)
     await new Promise((resolve) => setTimeout(resolve, 500))
     const answers = await Promise.all(
       Array.from({ length: count }, () => within(attack.run(server.url)).catch((error) => String(error))),
     )
-    const { unansweredMs, rssBefore, rssMax } = await stopWatching()
+    const { unansweredMs, causedMs, rssBefore, rssMax } = await stopWatching()
     const isAlive = server.child.exitCode === null && server.child.signalCode === null
     const growthBytes = Math.max(0, rssMax - rssBefore)
     const answer = [...new Set(answers.map((text) => text.slice(0, 60)))].slice(0, 3).join(' | ')
-    return { name: attack.name, isAlive, growthBytes, unansweredMs, answer }
+    return { name: attack.name, isAlive, growthBytes, unansweredMs, causedMs, answer }
   } finally {
     await stop(server)
   }
@@ -104,8 +114,8 @@ function within(work: Promise<string>): Promise<string> {
 }
 
 /** Starts the health checks, and returns a function that ends them. */
-function watchHealth({ url, child }: Server): () => Promise<HealthFigures> {
-  const target: HealthTarget = { url, pid: child.pid ?? 0 }
+function watchHealth({ url, child }: Server, control: Control): () => Promise<HealthFigures> {
+  const target: HealthTarget = { url, pid: child.pid ?? 0, controlUrl: control.url }
   const worker = new Worker(new URL('attack-health.ts', import.meta.url), { workerData: target })
   return async () => {
     const figures = once(worker, 'message')
@@ -129,4 +139,18 @@ async function startServer({ target }: BenchStore): Promise<Server> {
     })
   })
   return { url, child }
+}
+
+async function startControl(): Promise<Control> {
+  const path = fileURLToPath(new URL('attack-control.ts', import.meta.url))
+  const child = spawn(process.execPath, [path], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const [port] = await once(createInterface({ input: child.stdout }), 'line')
+  return {
+    url: `http://127.0.0.1:${port}`,
+    [Symbol.asyncDispose]: async () => {
+      const ended = once(child, 'exit')
+      child.stdin.end()
+      await ended
+    },
+  }
 }

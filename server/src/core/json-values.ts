@@ -6,12 +6,12 @@
  */
 export const jsonValuesMax = 1_200_000
 
-/** Whether a JSON text has more than `jsonValuesMax` values. Its bytes are read once at most. */
-export function hasTooManyValues(bytes: Uint8Array): boolean {
-  if (bytes.length < jsonValuesMax) return false
-  const counter = createValueCounter(jsonValuesMax)
+/** Whether a JSON text has more than `valuesMax` values. Its bytes are read once at most. */
+export function hasTooManyValues(bytes: Uint8Array, valuesMax = jsonValuesMax): boolean {
+  if (bytes.length < valuesMax) return false
+  const counter = createValueCounter(valuesMax)
   counter.read(bytes, 0, bytes.length)
-  return counter.values > jsonValuesMax
+  return counter.values > valuesMax
 }
 
 /**

@@ -1,10 +1,11 @@
 import { Type } from 'typebox'
 import { describe, expect, it } from 'vitest'
 import type { ApiParts } from '../../src/api/create-api.ts'
-import { answersMax } from '../../src/api/http/capacity.ts'
+import { answersMax, bodiesReadMax, largeBodyBytes } from '../../src/api/http/capacity.ts'
 import { reservedMax } from '../../src/api/http/connection-reserve.ts'
 import { type HttpLimits, toHttpLimits } from '../../src/api/http/http-limits.ts'
 import { route } from '../../src/api/http/route.ts'
+import { plainJsonValuesMax } from '../../src/api/http/wire/json-size.ts'
 import { v1 } from '../../src/api/v1/dialect.ts'
 import { pollUntil } from '../http/poll-until.ts'
 import { connectRaw } from '../http/raw-connection.ts'
@@ -246,6 +247,45 @@ describe('an invalid request', () => {
     const small = await connectRaw(port)
     small.write(`${head(12)}{"text":"x"}`)
     expect(await small.readTo('}')).toMatch(/^HTTP\/1\.1 200 /)
+  })
+
+  it('only some large bodies are read and handled at the same time, and the others wait', async () => {
+    const handled: (() => void)[] = []
+    const hanging = {
+      ...echo,
+      bodyBytesMax: 2_000_000,
+      handler: async () => {
+        await new Promise<void>((resolve) => handled.push(resolve))
+        return { length: 0 }
+      },
+    }
+    const { url } = await startEcho({ bodyBytesMax: 2_000_000 }, { routes: [hanging] })
+    const isReached = async (count: number) =>
+      pollUntil(
+        async () => handled.length,
+        (length) => length === count,
+      )
+    const answers = Array.from({ length: bodiesReadMax + 1 }, () => post(url, createBody(largeBodyBytes)))
+    await isReached(bodiesReadMax)
+    // A small body is handled, so the server has had the time to handle the last large one.
+    const small = post(url, createBody(100))
+    await isReached(bodiesReadMax + 1)
+    handled[bodiesReadMax]?.()
+    expect((await small).status).toBe(200)
+    handled[0]?.()
+    await isReached(bodiesReadMax + 2)
+    for (const answer of handled) answer()
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual(
+      Array(bodiesReadMax + 1).fill(200),
+    )
+  })
+
+  it('a JSON body without payloads is refused if it has too many values, before it is parsed', async () => {
+    const { url } = await startEcho({}, { routes: [{ ...echo, bodyBytesMax: 1_000_000 }] })
+    expect(await post(url, `{"text":[${'1,'.repeat(plainJsonValuesMax)}1]}`)).toMatchObject({
+      status: 400,
+      body: { error: { message: `the body has more than ${plainJsonValuesMax} JSON values; send fewer` } },
+    })
   })
 
   it('only some exports are in progress at the same time', async () => {

@@ -9,7 +9,7 @@ import type { BodyFacts, BodyReader } from '../http/body-reader.ts'
 import { decodeError, type ThreadReply, type ThreadRequest } from './thread-messages.ts'
 
 /** Bodies and payloads from this size on are read by the thread. */
-export const threadBytesMin = 256 * 1_024
+export const threadBytesMin = 64 * 1_024
 
 export interface BodyThread extends AsyncDisposable {
   /** Reads a body. Its memory moves to the thread: the caller must not use `bytes` any more. */

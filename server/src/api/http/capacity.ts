@@ -14,6 +14,13 @@ export const answersMax: Readonly<Record<AnswerKind, number>> = { large: 4, expo
 export const bodyBytesInProgressMax = 64_000_000
 /** Smaller bodies are not counted. */
 export const largeBodyBytes = 2 ** 20
+/**
+ * Large bodies that are read or handled at the same time. The values of a body can need twenty times the
+ * memory of its bytes. The other bodies wait as bytes.
+ */
+export const bodiesReadMax = 2
+/** Such a body is read and handled alone: 100,000 imported items need 200 MB. */
+export const aloneBodyBytes = 4 * 2 ** 20
 
 const waitMsMax = 10_000
 const waitingMax = 200
@@ -80,11 +87,18 @@ export class Capacity {
   }
 }
 
-export type Capacities = Readonly<{ bodies: Capacity; answers: Readonly<Record<AnswerKind, Capacity>> }>
+export type Capacities = Readonly<{
+  /** In bytes. */
+  bodies: Capacity
+  /** In bodies. */
+  bodyReads: Capacity
+  answers: Readonly<Record<AnswerKind, Capacity>>
+}>
 
 export function createCapacities(): Capacities {
   return {
     bodies: new Capacity(bodyBytesInProgressMax),
+    bodyReads: new Capacity(bodiesReadMax),
     answers: {
       large: new Capacity(answersMax.large),
       export: new Capacity(answersMax.export),

@@ -1,7 +1,10 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import {
   type AnswerKind,
+  aloneBodyBytes,
+  bodiesReadMax,
   type Capacities,
   type Capacity,
   largeBodyBytes,
@@ -9,6 +12,9 @@ import {
   type Release,
 } from './capacity.ts'
 import { collectBody } from './collect-body.ts'
+
+/** The answers to requests whose bodies may be large. */
+const answersToBodies = new WeakMap<IncomingMessage, ServerResponse>()
 
 /**
  * Takes capacity for a large body until its answer is sent. The length of a chunked body is not known, so its
@@ -22,6 +28,7 @@ export function limitBody(
   done: (error: Error | null, payload?: Readable) => void,
 ): void {
   const { headers } = request.raw
+  answersToBodies.set(request.raw, reply.raw)
   const length = Number(headers['content-length'] ?? 0)
   // Fastify refuses a body that is larger than the limit.
   if (length >= largeBodyBytes && length <= bytesMax) {
@@ -33,6 +40,22 @@ export function limitBody(
   }
   if (headers['transfer-encoding'] !== undefined) limitChunks(reply, payload, capacity)
   done(null, payload)
+}
+
+/**
+ * Waits until a large body that has arrived may be read, and takes capacity for its values until the request
+ * is answered.
+ */
+export async function limitBodyRead(
+  request: IncomingMessage,
+  length: number,
+  capacity: Capacity,
+): Promise<void> {
+  const release = await capacity.take(length < aloneBodyBytes ? 1 : bodiesReadMax)
+  if (release === undefined) throw overloaded('large bodies')
+  const answer = answersToBodies.get(request)
+  if (answer === undefined || answer.destroyed || answer.closed) release()
+  else answer.once('close', release)
 }
 
 function limitChunks(reply: FastifyReply, payload: Readable, capacity: Capacity): void {

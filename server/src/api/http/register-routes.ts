@@ -6,11 +6,11 @@ import { takeTurn } from '../../turns.ts'
 import { threadBytesMin } from '../body-thread/body-thread.ts'
 import type { ApiContext } from '../context.ts'
 import type { Caller } from './caller.ts'
-import { type Capacities, createCapacities } from './capacity.ts'
+import { type Capacities, createCapacities, largeBodyBytes } from './capacity.ts'
 import { takeCollectedBody } from './collect-body.ts'
 import { getCheck, getSerializer } from './compile-once.ts'
 import type { Dialect } from './dialect.ts'
-import { limitAnswer, limitBody } from './limit-requests.ts'
+import { limitAnswer, limitBody, limitBodyRead } from './limit-requests.ts'
 import type { Authorize } from './permission.ts'
 import { limitBodyBytes, type Route } from './route.ts'
 import type { RequestPart } from './validation/validate.ts'
@@ -42,7 +42,7 @@ export function registerRoutes(
   for (const method of methods) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
   for (const [dialect, own] of Map.groupBy(routes, (row) => row.dialect)) {
     app.register(async (scope) => {
-      addBodyParsers(dialect, scope, context)
+      addBodyParsers(dialect, scope, context, capacities)
       for (const row of own) registerRoute(scope, row, context, authorize, capacities)
       for (const [path, rows] of Map.groupBy(own, (row) => row.path)) refuseOtherMethods(scope, path, rows)
     })
@@ -52,7 +52,12 @@ export function registerRoutes(
 /** Larger bodies are parsed one per turn of the event loop. */
 const turnBytesMin = 32 * 1_024
 
-function addBodyParsers(dialect: Dialect, scope: FastifyInstance, context: ApiContext): void {
+function addBodyParsers(
+  dialect: Dialect,
+  scope: FastifyInstance,
+  context: ApiContext,
+  capacities: Capacities,
+): void {
   const readBody = (bytes: Buffer, request: FastifyRequest): unknown => {
     dialect.checkMediaType?.(request)
     const reader = request.route?.bodyReader
@@ -77,7 +82,8 @@ function addBodyParsers(dialect: Dialect, scope: FastifyInstance, context: ApiCo
       }
       // Only a larger body waits: a promise per request would slow every small one.
       if (bytes.length < turnBytesMin) parse()
-      else takeTurn().then(parse)
+      else if (bytes.length < largeBodyBytes) takeTurn().then(parse)
+      else limitBodyRead(request.raw, bytes.length, capacities.bodyReads).then(takeTurn).then(parse, done)
     })
   }
 }

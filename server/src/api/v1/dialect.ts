@@ -3,6 +3,7 @@ import { errorCodes, KnownError } from '../../errors.ts'
 import type { Dialect } from '../http/dialect.ts'
 import { describedWith } from '../http/openapi/annotations.ts'
 import { InvalidRequest } from '../http/validation/invalid-request.ts'
+import { checkJsonSize, plainJsonValuesMax } from '../http/wire/json-size.ts'
 import { decodeJson, parseJson } from '../http/wire/parse-json.ts'
 
 export const ErrorBody = Type.Object({
@@ -62,5 +63,9 @@ export const v1: Dialect & Required<Pick<Dialect, 'checkMediaType'>> = {
       )
     }
   },
-  parseBody: (bytes) => (bytes.length === 0 ? undefined : parseJson(decodeJson(bytes))),
+  parseBody: (bytes) => {
+    if (bytes.length === 0) return undefined
+    checkJsonSize(bytes, plainJsonValuesMax)
+    return parseJson(decodeJson(bytes))
+  },
 }

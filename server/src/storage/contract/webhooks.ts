@@ -2,7 +2,7 @@
  * Webhooks: producers, channels and consumers, the messages of a channel, and their jobs.
  *
  * The queue of a consumer holds its jobs as items, and its dead queue holds the dead jobs as letters, so
- * leases, retries, deaths, redrives and counts are those of queues. What is particular:
+ * leases, retries, deaths, redrives and counts are those of queues. Webhooks add to them:
  *
  * - A message is stored once. The item of a job has the number of its message and no payload. A job that dies
  *   takes the payload and the headers of its message along, because letters outlive messages.
@@ -186,7 +186,7 @@ export type JobStateName = (typeof jobStates)[number]
 export type JobState = Readonly<{
   state: JobStateName
   changedAt: Instant
-  /** The item of the job now: of a redriven job it is another one than at first. Null if it is dead or done. */
+  /** The present item of the job. A redrive has an item of its own. Null: the job is dead or done. */
   item: Readonly<{ id: ItemId; attempts: number; leaseHolder: string | null }> | null
   /** The letter of a job that died. */
   letterId: LetterId | null

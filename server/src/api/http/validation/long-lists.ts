@@ -6,7 +6,10 @@ import type { TSchema } from 'typebox'
  */
 export const elementsMax = 20_000
 
-/** A list with more elements than its schema allows. `pointer` is a JSON pointer to it. */
+/** An object with more fields than this and its known ones is refused without naming them. */
+const unknownFieldsMax = 1_000
+
+/** A list or an object with more parts than its schema allows. `pointer` is a JSON pointer to it. */
 export type LongList = Readonly<{ pointer: string; message: string }>
 
 type ListSchema = Readonly<{
@@ -14,21 +17,22 @@ type ListSchema = Readonly<{
   maxItems?: number
   items?: TSchema
   properties?: Readonly<Record<string, TSchema>>
+  additionalProperties?: unknown
   anyOf?: readonly TSchema[]
 }>
 
 /**
- * Finds a list that is too long without looking at its elements. The validator checks all elements of a list
- * before it compares the length, and describes each wrong one.
+ * Finds a list that is too long, or an object with too many unknown fields, without looking at their parts.
+ * The validator checks all parts before it compares their number, and describes each wrong one.
  */
 export function findLongList(value: unknown, schema: TSchema, pointer = ''): LongList | undefined {
   if (typeof value !== 'object' || value === null) return undefined
-  const { type, maxItems = elementsMax, items, properties, anyOf = [] } = schema as ListSchema
+  const { type, maxItems = elementsMax, items, anyOf = [] } = schema as ListSchema
   for (const alternative of anyOf) {
     const found = findLongList(value, alternative, pointer)
     if (found !== undefined) return found
   }
-  if (!Array.isArray(value)) return findInFields(value, properties ?? {}, pointer)
+  if (!Array.isArray(value)) return findInFields(value, schema, pointer)
   if (type !== 'array') return undefined
   if (value.length > maxItems) {
     return { pointer, message: `has ${value.length} entries; at most ${maxItems} are allowed` }
@@ -41,13 +45,21 @@ export function findLongList(value: unknown, schema: TSchema, pointer = ''): Lon
   return undefined
 }
 
-function findInFields(
-  value: object,
-  properties: Readonly<Record<string, TSchema>>,
-  pointer: string,
-): LongList | undefined {
-  for (const [name, schema] of Object.entries(properties)) {
-    const found = findLongList((value as Record<string, unknown>)[name], schema, `${pointer}/${name}`)
+function hasTooManyFields(value: object, properties: Readonly<Record<string, TSchema>>): boolean {
+  const fieldsMax = Object.keys(properties).length + unknownFieldsMax
+  let fields = 0
+  // Counting ends at the limit, and creates no list of the names.
+  for (const _name in value) if (++fields > fieldsMax) return true
+  return false
+}
+
+function findInFields(value: object, schema: TSchema, pointer: string): LongList | undefined {
+  const { properties = {}, additionalProperties } = schema as ListSchema
+  if (additionalProperties === false && hasTooManyFields(value, properties)) {
+    return { pointer, message: `has more than ${unknownFieldsMax} unknown fields` }
+  }
+  for (const [name, field] of Object.entries(properties)) {
+    const found = findLongList((value as Record<string, unknown>)[name], field, `${pointer}/${name}`)
     if (found !== undefined) return found
   }
   return undefined

@@ -59,6 +59,23 @@ describe('request validation', () => {
     expect(looked).toBe(0)
   })
 
+  it('an object with too many unknown fields is refused before they are looked at', () => {
+    let looked = 0
+    const fields = Object.fromEntries(Array.from({ length: 1_100 }, (_, number) => [`field${number}`, 1]))
+    Object.defineProperty(fields, 'field0', { enumerable: true, get: () => looked++ })
+    expect(faults(Body, 'body', { count: 1, ...fields })).toEqual([
+      { field: 'body', message: 'has more than 1000 unknown fields' },
+    ])
+    looked = 0
+    expect(faults(Body, 'body', fields)).toEqual([
+      { field: 'body', message: 'has more than 1000 unknown fields' },
+    ])
+    expect(faults(Body, 'body', { count: 1, items: [fields] })).toEqual([
+      { field: 'body.items[0]', message: 'has more than 1000 unknown fields' },
+    ])
+    expect(looked).toBe(0)
+  })
+
   it('the validator keeps a limited number of errors', () => {
     const check = Compile(Type.Array(Type.Integer()))
     expect(check.Errors(new Array(5_000).fill('x'))).toHaveLength(100)

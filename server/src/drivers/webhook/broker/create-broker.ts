@@ -22,7 +22,7 @@ export type BrokerParts = Readonly<{
 
 /** Weights of the lane of broadcasts are in bytes. */
 const batchBytesMax = 8 * 2 ** 20
-/** What storing a message costs besides its payload. */
+/** The weight of a message besides its payload. */
 const messageWeight = 16 * 1_024
 
 export function createBroker(parts: BrokerParts): WebhookBroker {
@@ -128,7 +128,7 @@ async function readJobMessages(
   })
 }
 
-/** Undefined: the item has bytes of its own. Those of a redriven job are of its letter. */
+/** Undefined: the item has its own bytes, because it is the redrive of a letter. */
 function findMessageNumber(item: Leased): number | undefined {
   return item.letterId === null ? parseJobId(item.reference)?.messageNumber : undefined
 }

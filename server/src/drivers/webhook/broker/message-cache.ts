@@ -1,6 +1,6 @@
 /**
- * The headers and payloads of messages, for the jobs that refer to them. All consumers of a message push the
- * same bytes at about the same time, so each server reads them once, or not at all if it accepted the message.
+ * The headers and payloads of messages, for the jobs that refer to them. All consumers of a message get the
+ * same bytes at about the same time, so each server reads them once, or not at all if it accepted them.
  */
 import type { Header } from '../../../core/item.ts'
 import type { StoreReads } from '../../../storage/contract/storage.ts'
@@ -14,7 +14,7 @@ export interface MessageCache {
 }
 
 const bytesMaxDefault = 64 * 2 ** 20
-/** What an entry costs besides its payload. */
+/** The memory of an entry besides its payload. */
 const entryBytes = 512
 
 export function createMessageCache(

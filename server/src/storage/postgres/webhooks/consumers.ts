@@ -109,7 +109,7 @@ export async function deleteConsumer(
   return { refusal: null }
 }
 
-/** Of both queues, without discarded letters. */
+/** The jobs in both queues, without discarded letters. */
 async function countJobs(connection: Connection, { queue, deadQueue }: Consumer): Promise<number> {
   const text = `select coalesce(sum(c.waiting + c.scheduled + c.leased + c.done + c.dead), 0)::int8 as n
     from redrive.counts c join redrive.queues q on q.id = c.queue_id where q.name = any ($1::text[])`

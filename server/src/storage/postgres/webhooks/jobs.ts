@@ -69,7 +69,7 @@ function toHeads(rows: readonly Row[]): Map<number, ItemHead> {
 }
 
 /**
- * The bytes of a row `t` of items, for its letter. Those of a job are in its message, and its row has none.
+ * The bytes of a row `t` of items, for its letter. The bytes of a job are in its message.
  */
 export const ownHeaders = `case when t.message is null then t.headers
   else (select b.headers from redrive.webhook_messages b where b.number = t.message) end`

@@ -10,10 +10,13 @@ import { dirname } from 'node:path'
 import { KnownError } from '../../../errors.ts'
 import type { WriterCommand } from '../threads/capture-encoding.ts'
 
-/** The WAL is checkpointed at 4 MiB. */
+/**
+ * The WAL is checkpointed at 4 MiB. The checkpoint may add as much to the database file, and without it the
+ * WAL grows: with a smaller reserve, a checkpoint alone could use it up.
+ */
 const reserveBytesMax = 8 * 1024 * 1024
 /** The reserve is at most this share of the free space, so that a small disk is not full of it. */
-const reserveShare = 1 / 8
+const reserveShare = 1 / 2
 /** This much space must be free besides the reserve, or the disk counts as full. */
 const freeBytesMin = 1024 * 1024
 /** How often a full disk is checked, at most. */

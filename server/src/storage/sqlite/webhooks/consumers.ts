@@ -92,7 +92,7 @@ export function deleteConsumer(
   return { refusal: null }
 }
 
-/** Of both queues, without discarded letters. */
+/** The jobs in both queues, without discarded letters. */
 function countJobs(database: Database, { queue, deadQueue }: Consumer): number {
   const sql = `select coalesce(sum(c.waiting + c.scheduled + c.leased + c.done + c.dead), 0) as n
     from counts c join queues q on q.id = c.queue_id where q.name in (?, ?)`

@@ -37,7 +37,7 @@ export function readJobs(database: Database, jobs: readonly JobLocation[]): JobS
 const bytesSql = `select m.payload, m.headers from items i join webhook_messages m on m.number = i.message
   where i.queue_id = ? and i.partition = ? and i.id = ?`
 
-/** The bytes of an item, for its letter. Those of a job are in its message. */
+/** The bytes of an item, for its letter. The bytes of a job are in its message. */
 export function readOwnBytes(database: Database, { id: queueId, queue }: QueueRow, item: Item): ItemBytes {
   if (queue.delivery === undefined || item.letterId !== null) return item
   const row = database.get(bytesSql, queueId, item.partition, item.id)
