@@ -138,6 +138,7 @@ const catalog = {
     status: 409,
     hint: 'Give every worker its own client id, or wait until the lease call of this client id returns.',
   },
+  MESSAGE_NOT_FOUND: { status: 404, hint: 'Check the ids of the channel and the message.' },
   CONSUMER_NOT_FOUND: { status: 404, hint: 'Check the ids of the channel and the consumer.' },
   CONSUMER_CHANGED: {
     status: 409,

@@ -10,6 +10,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../../core/instant.ts'
+import { type DeliveryStatus, readDeliveryStatus } from '../../../core/webhook/delivery/consumer-delivery.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { EngineEvent } from '../../../engine/events.ts'
 import { createLoop, type Loop } from '../../../engine/loop.ts'
@@ -35,8 +36,8 @@ export type DispatcherParts = Readonly<{
   clock: Clock
   rules: DispatchRules
   onError(error: unknown): void
-  /** Called for each attempt, for metrics. */
-  onAttempt?(consumer: Readonly<{ channelId: string; id: string }>, result: string, latencyMs: number): void
+  /** Called for each attempt, with `delivered` or the kind of its failure. */
+  onAttempt?(result: string, latencyMs: number): void
 }>
 
 const tickMs = 50
@@ -117,7 +118,14 @@ class PushDispatcher implements Dispatcher {
       queued: this.#leaser.countQueued(),
       inFlight: this.#scheduler.inFlight,
       unwritten: this.#outcomes.size,
+      consumersByStatus: this.#countByStatus(),
     }
+  }
+
+  #countByStatus(): Record<DeliveryStatus, number> {
+    const counts = { active: 0, held: 0, paused: 0, disabled: 0 }
+    for (const { delivery } of this.#registry.lanes) counts[readDeliveryStatus(delivery)] += 1
+    return counts
   }
 
   async stop(graceMs: number): Promise<void> {

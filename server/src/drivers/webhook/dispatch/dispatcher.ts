@@ -1,4 +1,5 @@
 /** What the server and the API need of the dispatcher. */
+import type { DeliveryStatus } from '../../../core/webhook/delivery/consumer-delivery.ts'
 import type { DispatchRules } from './delivery-rules.ts'
 
 export interface Dispatcher {
@@ -20,4 +21,5 @@ export type DispatchCounts = Readonly<{
   inFlight: number
   /** Outcomes that are not stored yet. */
   unwritten: number
+  consumersByStatus: Readonly<Record<DeliveryStatus, number>>
 }>

@@ -26,7 +26,7 @@ export type PusherParts = Readonly<{
   health: HealthKeeper
   figures: FigureRecorder
   onError(error: unknown): void
-  onAttempt?(consumer: Readonly<{ channelId: string; id: string }>, result: string, latencyMs: number): void
+  onAttempt?(result: string, latencyMs: number): void
 }>
 
 export class JobPusher {
@@ -103,7 +103,7 @@ export class JobPusher {
     lane.recordDuration(performance.now() - startedMs)
     health.record(lane, attempt.isDelivered, isProbe)
     figures.count(consumer.number, attempt.isDelivered, attempt.latencyMs)
-    onAttempt?.(consumer, attempt.failure?.kind ?? 'delivered', attempt.latencyMs)
+    onAttempt?.(attempt.failure?.kind ?? 'delivered', attempt.latencyMs)
   }
 }
 
