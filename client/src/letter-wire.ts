@@ -165,16 +165,25 @@ export type AuditEntry = Readonly<{
   id: number
   at: string
   actor: string
+  /** The visible part of the actor's API key; null: no key was used. */
+  key_prefix: string | null
+  /** The network address of the client; null: the change came from no request. */
+  address: string | null
+  namespace: string
   action: string
   target: string
   reason: string
   request_id: string
+  /** `partial`: some of the named objects were refused. */
+  outcome: 'done' | 'partial'
   details: Readonly<Record<string, unknown>>
 }>
 export type AuditQuery = Readonly<{
   target?: string
   action?: string
   actor?: string
+  namespace?: string
+  request_id?: string
   /** RFC 3339. Rows at this time or later. A list that is limited to times is ordered by time. */
   after?: string
   /** RFC 3339. Rows before this time. */

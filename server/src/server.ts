@@ -42,7 +42,7 @@ import { createReconciler, type Reconciler } from './ops/reconciler.ts'
 import { createStoreConnection, type StoreConnection } from './ops/store-connection.ts'
 import { createStoreWriteTimes, type StoreWriteTimes } from './ops/store-write-times.ts'
 import { createServerClock, type ServerClock } from './server-clock.ts'
-import { openStorage, type StoreTarget } from './storage/open-storage.ts'
+import { openStorage, type StoreOptions, type StoreTarget } from './storage/open-storage.ts'
 import { createSystemClock } from './system-clock.ts'
 import { version } from './version.ts'
 
@@ -150,21 +150,12 @@ function createStoreParts(
   })
   const connection = createStoreConnection({
     open: async () => {
-      const storage = await openStorage(store, {
-        ...(settings['test.hooks'] ? { clock } : { machineClock: clock.machine }),
-        sqliteSynchronous: settings['sqlite.synchronous'] === 'full' ? 'full' : 'normal',
-        sqliteLockWaitMs: settings['sqlite.lock_wait'],
-        mustExist: settings.must_exist,
-        onCreated: () => log.warn(`created new store at ${maskStore(settings.store)}`),
-        postgresPoolMax: settings['postgres.connections_max'],
-        postgresConnectTimeoutMs: settings['postgres.connect_timeout'],
-        postgresIdleMax: settings['database.max_idle_conns'] ?? 0,
-        postgresLifetimeMs: settings['database.conn_max_lifetime'],
-        isReadOnly: settings.read_only,
-      })
+      const storage = await openStorage(store, toStoreOptions(settings, clock, log))
       if (!settings['test.hooks']) clock.follow(storage.clock)
       engine = createEngine(storage, {
         clock,
+        // Clients may set the clock of test hooks forward, to see what happens then.
+        ...(!settings['test.hooks'] && { elapsedUs: () => performance.now() * usPerMs }),
         requestsMax: settings['queue.requests_max'],
         batchMsMax: settings['queue.store_timeout'],
         isTicking: !settings.read_only,
@@ -208,6 +199,21 @@ function createStoreParts(
       return webhooks as Webhooks
     },
     peekWebhooks: () => webhooks,
+  }
+}
+
+function toStoreOptions(settings: Settings, clock: ServerClock, log: Logger): StoreOptions {
+  return {
+    ...(settings['test.hooks'] ? { clock } : { machineClock: clock.machine }),
+    sqliteSynchronous: settings['sqlite.synchronous'] === 'full' ? 'full' : 'normal',
+    sqliteLockWaitMs: settings['sqlite.lock_wait'],
+    mustExist: settings.must_exist,
+    onCreated: () => log.warn(`created new store at ${maskStore(settings.store)}`),
+    postgresPoolMax: settings['postgres.connections_max'],
+    postgresConnectTimeoutMs: settings['postgres.connect_timeout'],
+    postgresIdleMax: settings['database.max_idle_conns'] ?? 0,
+    postgresLifetimeMs: settings['database.conn_max_lifetime'],
+    isReadOnly: settings.read_only,
   }
 }
 
@@ -365,7 +371,12 @@ function createStop(
       .catch(() => undefined)
     void letterLoops.stop()
     // A second call with a shorter grace aborts the pushes that are left.
-    pushesEnded = Promise.all([pushesEnded, peekWebhooks()?.stop(graceMs).catch(() => undefined)])
+    pushesEnded = Promise.all([
+      pushesEnded,
+      peekWebhooks()
+        ?.stop(graceMs)
+        .catch(() => undefined),
+    ])
     whenStopped ??= finish(drained)
     return whenStopped
   }

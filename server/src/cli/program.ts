@@ -27,8 +27,9 @@ export function createProgram(context: Context, finish: (exitCode: number) => vo
     summary: string,
     isListed: (name: SettingName) => boolean,
     run: Run,
+    parent = program,
   ): Command => {
-    const command = program.command(name).description(summary).usage('[settings]').allowExcessArguments(false)
+    const command = parent.command(name).description(summary).usage('[settings]').allowExcessArguments(false)
     addSettingOptions(command, isListed)
     command.action(async () => {
       const { environment, folder } = context
@@ -77,7 +78,38 @@ export function createProgram(context: Context, finish: (exitCode: number) => vo
   )
   archiveCommand.option('--dry-run', 'Count the letters to move and to remove, but change nothing.')
   archiveCommand.addHelpText('after', storeNotes)
+  addAuditCommands(program.command('audit').description('Check or export the audit log.'), add)
   return program
+}
+
+type AddCommand = (
+  name: string,
+  summary: string,
+  isListed: (name: SettingName) => boolean,
+  run: Run,
+  parent: Command,
+) => Command
+
+function addAuditCommands(parent: Command, add: AddCommand): void {
+  const loadAudit = () => import('./audit.ts')
+  const verifyCommand: Command = add(
+    'verify',
+    'Check every row of the audit log against its chain.',
+    isForStore,
+    async (loaded, context) => {
+      const { expect = [] } = verifyCommand.opts<{ expect?: string[] }>()
+      return (await loadAudit()).verifyAuditLog(loaded, context, expect)
+    },
+    parent,
+  ).option('--expect <head...>', 'Heads that an earlier run printed; fail if the log no longer has them.')
+  verifyCommand.addHelpText('after', storeNotes)
+  add(
+    'export',
+    'Print the audit log as lines of JSON, oldest first.',
+    isForStore,
+    async (loaded, context) => (await loadAudit()).exportAuditLog(loaded, context),
+    parent,
+  ).addHelpText('after', storeNotes)
 }
 
 // Each command is loaded when it runs: help and usage errors need not wait for the whole server to load.

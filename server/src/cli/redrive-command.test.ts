@@ -419,3 +419,62 @@ describe('the launcher on an old Node version', () => {
       .toBe(0)
   })
 })
+
+describe('redrive audit', () => {
+  const createStore = async (): Promise<void> => {
+    const storage = await openStorage({ kind: 'sqlite', path: join(folder, 'redrive.db') })
+    const row = {
+      at: 0,
+      actor: 'ann',
+      action: 'queue.clear',
+      reason: 'test',
+      requestId: '',
+      details: { n: 1 },
+    }
+    const entries = ['a', 'b', 'c'].map((target) => ({ ...row, target }))
+    await storage.write([{ op: 'audit', entries }])
+    await storage.close()
+  }
+  const audit = (command: string, ...flags: string[]) =>
+    run(['audit', command, '--store', 'redrive.db', ...flags])
+
+  it('redrive audit export prints each row with its link, and verify accepts an expected head', async () => {
+    await createStore()
+    const { code, stdout } = await audit('export')
+    expect(code).toBe(0)
+    const rows = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(rows).toMatchObject([
+      { target: 'a', at: '1970-01-01T00:00:00.000000Z', namespace: '_system', chain: 1, position: 1 },
+      { target: 'b', details: { n: 1 }, position: 2 },
+      { target: 'c', hash: expect.stringMatching(/^[0-9a-f]{64}$/), position: 3 },
+    ])
+    const [, , { hash }] = rows
+    const verified = {
+      code: 0,
+      stdout: `head 1:3:${hash}\nall 3 rows of the audit log in redrive.db are in their chains\n`,
+      stderr: '',
+    }
+    expect(await audit('verify')).toMatchObject(verified)
+    expect(await audit('verify', '--expect', `1:3:${hash}`, `1:1:${rows[0].hash}`)).toMatchObject(verified)
+    const other = `1:4:${hash}`
+    expect(await audit('verify', '--expect', other)).toMatchObject({
+      code: 1,
+      stdout: `position 4 of chain 1 does not have the expected hash ${hash}\n`,
+    })
+    expect(await audit('verify', '--expect', 'latest')).toMatchObject({ code: 2 })
+  })
+
+  it('redrive audit verify names a row that was changed', async () => {
+    await createStore()
+    const database = new DatabaseSync(join(folder, 'redrive.db'))
+    database.exec(`drop trigger audit_refuses_update; update audit set actor = 'bob' where target = 'b'`)
+    database.close()
+    expect(await audit('verify')).toMatchObject({
+      code: 1,
+      stdout: 'row 2 does not have its hash: it was changed, or the row before it in its chain, 1\n',
+    })
+  })
+})

@@ -141,17 +141,36 @@ export function onDue(item: ItemHead, rules: Rules, now: Instant, chance = 0.5):
 /** Clocks of servers may differ by this much, although they go by the clock of one database. */
 const clockToleranceUs = 1_000_000
 
-/** A lease that was given or extended after this time comes from a clock that was ahead of `now`. */
-export function aheadOf(now: Instant): Instant {
-  return later(now, clockToleranceUs)
+/**
+ * A step of the clock. `back`: leases may be from a clock that was ahead of now. `forward`: the clock was set
+ * forward by `byUs`, and showed `before` when it should have shown the present time.
+ */
+export type ClockStep =
+  | Readonly<{ direction: 'back' }>
+  | Readonly<{ direction: 'forward'; byUs: number; before: Instant }>
+
+/** The leases that a step of the clock makes wrong, by the time when they were given or extended. */
+export function leasesOfStep(step: ClockStep, now: Instant): Readonly<{ after: Instant; until: Instant }> {
+  if (step.direction === 'forward') return { after: 0, until: step.before }
+  return { after: later(now, clockToleranceUs), until: Number.MAX_SAFE_INTEGER }
+}
+
+/** The earliest deadline that a step of the clock can make wrong. */
+export function firstDeadline({ direction }: ClockStep, now: Instant): Instant {
+  return direction === 'forward' ? 0 : now
 }
 
 /**
- * The deadline of a lease after the clock was set back: its whole lease time from now, because nobody knows
- * how much of it has passed. Undefined: the lease was given before `now`, so its deadline is right.
+ * The deadline of a lease after a step of the clock. Undefined: it is right.
+ *
+ * After a step forward, the lease keeps the time that it had left. After a step back it gets its whole lease
+ * time from now, because nobody knows how much of it has passed.
  */
-export function shortenLease(item: LeasedHead, now: Instant): Instant | undefined {
-  if (isRedriving(item) || item.updatedAt <= aheadOf(now)) return undefined
+export function correctLease(item: LeasedHead, step: ClockStep, now: Instant): Instant | undefined {
+  const { after, until } = leasesOfStep(step, now)
+  if (item.updatedAt <= after || item.updatedAt > until) return undefined
+  if (step.direction === 'forward') return later(item.lease.deadline, step.byUs)
+  if (isRedriving(item)) return undefined
   return later(now, Math.max(item.lease.deadline - item.updatedAt, 0))
 }
 

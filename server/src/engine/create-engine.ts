@@ -16,6 +16,8 @@ import { createWriter, type Writer } from './writer.ts'
 
 export type EngineOptions = Readonly<{
   clock: Clock
+  /** A clock that is never set, to notice that `clock` was set forward. */
+  elapsedUs?: () => number
   random?: () => number
   /** Unprocessed requests per queue. Further requests are rejected with QUEUE_OVERLOADED. */
   requestsMax?: number
@@ -84,7 +86,7 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
 
 function createParts(storage: Storage, options: EngineOptions): Parts {
   const { clock, random = Math.random, requestsMax = 100, batchMsMax = 3_000 } = options
-  const { onWrite, onError = () => {} } = options
+  const { elapsedUs, onWrite, onError = () => {} } = options
   const announcer = createAnnouncer(storage, onError)
   const events: EventEmitter = createEmitter(onError)
   const available: Emitter<QueueName> = createEmitter(onError)
@@ -102,7 +104,13 @@ function createParts(storage: Storage, options: EngineOptions): Parts {
     ...(onWrite !== undefined && { onWrite }),
     onError,
   })
-  const scheduler: DueScheduler = createDueScheduler({ storage, writer, clock, onError })
+  const scheduler: DueScheduler = createDueScheduler({
+    storage,
+    writer,
+    clock,
+    ...(elapsedUs !== undefined && { elapsedUs }),
+    onError,
+  })
   const runtimes: QueueRuntimes = new QueueRuntimes({
     storage,
     writer,

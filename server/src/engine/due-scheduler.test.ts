@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type Instant, usPerMs } from '../core/instant.ts'
+import type { Advance, CorrectLeases } from '../storage/contract/items.ts'
 import { createDueScheduler, type DueScheduler } from './due-scheduler.ts'
 import type { Writer } from './writer.ts'
 
@@ -7,8 +8,8 @@ describe('the due scheduler', () => {
   let scheduler: DueScheduler
   let passes: { atMs: number; untilMs: number }[]
   let dueAt: Instant | null
-  /** The times of the commands that shorten leases. The leases take two commands each time. */
-  let shortened: Instant[]
+  /** The commands that correct leases. The leases take two commands each time. */
+  let corrections: CorrectLeases[]
   let behindUs: number
   const clock = { now: () => Date.now() * usPerMs - behindUs }
 
@@ -16,12 +17,12 @@ describe('the due scheduler', () => {
     vi.useFakeTimers({ now: 1_000_000 })
     passes = []
     dueAt = null
-    shortened = []
+    corrections = []
     behindUs = 0
-    const write = async ([command]: readonly { op: string; now: Instant }[]) => {
-      if (command?.op === 'shorten-leases') {
-        shortened.push(command.now)
-        return [{ shortened: 0, next: shortened.length % 2 === 1 ? { deadline: 1, key: '' } : null }]
+    const write = async ([command]: readonly (CorrectLeases | Advance)[]) => {
+      if (command?.op === 'correct-leases') {
+        corrections.push(command)
+        return [{ corrected: 0, next: corrections.length % 2 === 1 ? { deadline: 1, key: '' } : null }]
       }
       const untilMs = (command?.now ?? 0) / usPerMs
       passes.push({ atMs: Date.now(), untilMs })
@@ -33,6 +34,7 @@ describe('the due scheduler', () => {
       storage: { nextDueAt: async () => dueAt },
       writer: { write: write as unknown as Writer['write'] },
       clock,
+      elapsedUs: () => performance.now() * usPerMs,
       onError: (error) => expect.unreachable(String(error)),
     })
   })
@@ -64,17 +66,42 @@ describe('the due scheduler', () => {
   it('shortens the leases from before the clock was set back, at the start and after each time', async () => {
     scheduler.start()
     await vi.advanceTimersByTimeAsync(3_000)
-    expect(shortened).toHaveLength(2)
+    expect(corrections).toHaveLength(2)
     behindUs = 900 * usPerMs
     await vi.advanceTimersByTimeAsync(3_000)
-    expect(shortened).toHaveLength(2)
+    expect(corrections).toHaveLength(2)
     behindUs = 3_600_000 * usPerMs
     await vi.advanceTimersByTimeAsync(3_000)
-    expect(shortened).toHaveLength(4)
+    expect(corrections).toHaveLength(4)
     await scheduler.advance()
-    expect(shortened).toHaveLength(4)
-    for (const at of shortened.slice(2)) expect(at).toBeLessThan(clock.now() + 1)
+    expect(corrections).toHaveLength(4)
+    for (const { step, now } of corrections.slice(2)) {
+      expect(step).toEqual({ direction: 'back' })
+      expect(now).toBeLessThan(clock.now() + 1)
+    }
     expect(passes.at(-1)?.untilMs).toBe(clock.now() / usPerMs)
+  })
+
+  it('corrects the leases from before the clock was set forward, before anything is advanced', async () => {
+    scheduler.start()
+    await vi.advanceTimersByTimeAsync(3_000)
+    behindUs = -900 * usPerMs
+    await vi.advanceTimersByTimeAsync(3_000)
+    expect(corrections).toHaveLength(2)
+    const passesBefore = passes.length
+    const jumpedFrom = clock.now()
+    behindUs = -3_600_000 * usPerMs
+    corrections = []
+    await scheduler.advance()
+    const byUs = 3_599_100 * usPerMs
+    const step = { direction: 'forward', byUs, before: jumpedFrom }
+    expect(corrections).toMatchObject([
+      { step, after: null },
+      { step, after: { deadline: 1 } },
+    ])
+    expect(passes.slice(passesBefore)).toHaveLength(1)
+    await vi.advanceTimersByTimeAsync(3_000)
+    expect(corrections).toHaveLength(2)
   })
 
   it('looks at least once per second for items of other servers', async () => {

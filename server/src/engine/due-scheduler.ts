@@ -1,6 +1,7 @@
 import type { Clock, Instant } from '../core/instant.ts'
 import { usPerMs } from '../core/instant.ts'
-import type { LeasePosition, ShortenLeasesResult } from '../storage/contract/items.ts'
+import type { ClockStep } from '../core/transitions.ts'
+import type { CorrectLeasesResult, LeasePosition } from '../storage/contract/items.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 import type { Writer } from './writer.ts'
 
@@ -24,7 +25,7 @@ const pauseMsMin = 5
  * at the last moment still holds the lease when the request arrives.
  */
 const graceUs = 30 * usPerMs
-/** A clock that is behind its latest time by more than this was set back. */
+/** A clock that differs by more than this from the time that has passed was set. */
 const clockToleranceUs = 1_000 * usPerMs
 
 /**
@@ -37,10 +38,12 @@ export function createDueScheduler(
     storage: Pick<StoreReads, 'nextDueAt'>
     writer: Writer
     clock: Clock
+    /** A clock that is never set. Without it, a clock that was set forward is not noticed. */
+    elapsedUs?: () => number
     onError(error: unknown): void
   }>,
 ): DueScheduler {
-  const { storage, writer, clock, onError } = parts
+  const { storage, writer, clock, elapsedUs, onError } = parts
   let timer: NodeJS.Timeout | undefined
   let timerAt = Number.POSITIVE_INFINITY
   let isStarted = false
@@ -48,26 +51,39 @@ export function createDueScheduler(
 
   /** The latest time of the clock; infinite if leases may be from before a clock was set back. */
   let latestAt: Instant = Number.NEGATIVE_INFINITY
+  /** The time of the clock when `elapsedUs` was at zero; undefined until the clock was looked at. */
+  let originAt: Instant | undefined
 
-  /** Leases from before a clock was set back must not last longer by as much as it was set back. */
-  const checkClock = async (): Promise<void> => {
+  const findStep = (now: Instant): ClockStep | undefined => {
+    if (now < latestAt - clockToleranceUs) return { direction: 'back' }
+    const expected = originAt === undefined || elapsedUs === undefined ? now : originAt + elapsedUs()
+    const byUs = now - expected
+    return byUs > clockToleranceUs ? { direction: 'forward', byUs, before: expected } : undefined
+  }
+
+  /**
+   * Leases from before the clock was set must neither last longer nor end earlier. Returns the time up to
+   * which items may be advanced.
+   */
+  const checkClock = async (): Promise<Instant> => {
     const now = clock.now()
-    if (now >= latestAt - clockToleranceUs) {
-      latestAt = Math.max(latestAt, now)
-      return
-    }
-    for (let after: LeasePosition | null = null; ; ) {
-      const [{ next }]: [ShortenLeasesResult] = await writer.write([{ op: 'shorten-leases', now, after }])
+    const origin = elapsedUs === undefined ? undefined : now - elapsedUs()
+    const step = findStep(now)
+    for (let after: LeasePosition | null = null; step !== undefined; ) {
+      const [{ next }]: [CorrectLeasesResult] = await writer.write([
+        { op: 'correct-leases', step, now, after },
+      ])
       if (next === null) break
       after = next
     }
-    latestAt = now
+    latestAt = step === undefined ? Math.max(latestAt, now) : now
+    originAt = origin
+    return now
   }
 
   const pass = async (delayUs: number): Promise<void> => {
-    await checkClock()
     for (;;) {
-      const now = clock.now() - delayUs
+      const now = (await checkClock()) - delayUs
       const [{ changes }] = await writer.write([{ op: 'advance', now, countMax: batchMax }])
       // Until nothing is left: an item that just changed may be due again by now.
       if (changes.length === 0) return

@@ -140,7 +140,7 @@ export interface Engine {
 }
 
 /** The actor and the reason, for the audit row in the transaction of the change, or of its first step. */
-export type Trace = Pick<AuditEntry, 'actor' | 'reason' | 'requestId'>
+export type Trace = Pick<AuditEntry, 'actor' | 'reason' | 'requestId' | 'address' | 'keyPrefix'>
 
 export type CallOptions = Readonly<{ timeoutMs?: number; signal?: AbortSignal }>
 export type ProduceOptions = CallOptions &

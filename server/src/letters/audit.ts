@@ -26,11 +26,11 @@ export type Action =
 /** For commands whose audit rows the store writes, because only the store knows which letters changed. */
 export function createTrace(
   clock: Clock,
-  { actor, reason, requestId }: Trace,
+  trace: Trace,
   action: Action,
   details: AuditEntry['details'],
 ): AuditContext {
-  return { at: clock.now(), actor, action, reason, requestId, details }
+  return { at: clock.now(), ...trace, action, details }
 }
 
 /** An audit command for the same write as the change, so that both are committed or neither. */
@@ -41,10 +41,9 @@ export function createAuditCommand(
   targets: readonly string[],
   details: AuditEntry['details'],
 ): WriteAudit {
-  const { actor, reason, requestId } = trace
   const at = clock.now()
   return {
     op: 'audit',
-    entries: targets.map((target) => ({ at, actor, action, target, reason, requestId, details })),
+    entries: targets.map((target) => ({ at, ...trace, action, target, details })),
   }
 }

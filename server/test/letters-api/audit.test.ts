@@ -67,6 +67,37 @@ describeLettersServers('the audit log', (api) => {
     })
   })
 
+  it('audit rows have the address of the client, and are found by request and namespace', async () => {
+    const { dead } = await api.createQueues()
+    const { body } = await api.get(`/api/v1/audit?target=${dead}`)
+    const [row] = body.entries
+    expect(row).toMatchObject({
+      actor: 'anonymous',
+      key_prefix: null,
+      address: expect.stringMatching(/127\.0\.0\.1|::1/),
+      namespace: '_system',
+      outcome: 'done',
+    })
+    const found = await api.get(`/api/v1/audit?request_id=${row.request_id}&namespace=_system`)
+    expect(found.body.entries.map(({ id }: Body) => id)).toContain(row.id)
+    const elsewhere = await api.get(`/api/v1/audit?request_id=${row.request_id}&namespace=elsewhere`)
+    expect(elsewhere.body.entries).toEqual([])
+  })
+
+  it('the audit log is exported as lines of JSON, with a last line that reports its end', async () => {
+    const { dead } = await api.createQueues()
+    const response = await fetch(`${api.url}/api/v1/audit/export?target=${dead}`)
+    expect(response.headers.get('content-type')).toBe('application/x-ndjson; charset=utf-8')
+    const lines = (await response.text())
+      .trimEnd()
+      .split('\n')
+      .map((line): Body => JSON.parse(line))
+    const { body } = await api.get(`/api/v1/audit?target=${dead}`)
+    expect(lines).toEqual([...body.entries, { end: { is_complete: true, entries: body.entries.length } }])
+    const limited = await fetch(`${api.url}/api/v1/audit/export?after=2000-01-01T00:00:00Z&target=nothing`)
+    expect(await limited.text()).toBe('{"end":{"is_complete":true,"entries":0}}\n')
+  })
+
   it('the audit log is searched by actor', async () => {
     const { body } = await api.get('/api/v1/audit?actor=anonymous&action=queue.create&limit=1')
     expect(body.entries).toHaveLength(1)

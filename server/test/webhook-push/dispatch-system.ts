@@ -1,4 +1,4 @@
-/** A store with an engine, a broker and one or more dispatchers, as a server has them, without its HTTP edge. */
+/** A store with an engine, a broker and a dispatcher, as a server has them, without its HTTP edge. */
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe } from 'vitest'
 import { needs } from '../../../tools/services/require-service.ts'
@@ -173,6 +173,7 @@ export async function broadcast(
         producerId: 'p',
         producerToken: 'p-token',
         fault: null,
+        dueAt: null,
         id,
         contentType: 'application/json',
         priority: 0,

@@ -9,7 +9,7 @@ import { KnownError } from '../../errors.ts'
 export type AnswerKind = 'large' | 'export' | 'events'
 
 /** The number of answers in progress at the same time. */
-export const answersMax: Readonly<Record<AnswerKind, number>> = { large: 4, export: 4, events: 500 }
+export const answersMax: Readonly<Record<AnswerKind, number>> = { large: 4, export: 3, events: 500 }
 /** Bytes of large bodies in progress at the same time. */
 export const bodyBytesInProgressMax = 64_000_000
 /** Smaller bodies are not counted. */

@@ -1,7 +1,9 @@
 /** Decides whether a broadcast is accepted, in the order of the contract. */
 
+import { isSameToken } from './token.ts'
+
 /** Faults that are known before the store is asked. */
-export type BroadcastFault = 'payload-empty' | 'date-unreadable' | 'date-early'
+export type BroadcastFault = 'payload-empty' | 'payload-unreadable' | 'date-unreadable' | 'date-early'
 
 export type BroadcastRefusal =
   | 'channel-missing'
@@ -27,8 +29,8 @@ export function findBroadcastRefusal(
   producer: Tokened | undefined,
 ): BroadcastRefusal | undefined {
   if (channel === undefined) return 'channel-missing'
-  if (channel.token !== channelToken) return 'channel-token'
+  if (!isSameToken(channel.token, channelToken)) return 'channel-token'
   if (producer === undefined) return 'producer-missing'
-  if (producer.token !== producerToken) return 'producer-token'
+  if (!isSameToken(producer.token, producerToken)) return 'producer-token'
   return fault ?? undefined
 }

@@ -1,4 +1,4 @@
-/** Everything about webhooks that a server runs: the broker, the dispatcher, and what operators can change. */
+/** The parts of a server that handle webhooks: the broker, the dispatcher and the changes by operators. */
 import type { Clock } from '../../core/instant.ts'
 import { later } from '../../core/instant.ts'
 import type { DeliveryRules } from '../../core/webhook/delivery-policy.ts'

@@ -1,8 +1,8 @@
 /**
  * Delivery of webhook jobs: the state of each consumer, the attempts, and figures per minute.
  *
- * The state is a document with a version, like a campaign: drivers/webhook decides, a store keeps it. Attempts
- * are written in the transaction of their outcome.
+ * The state is a document with a version, like a campaign: drivers/webhook decides, a store keeps it.
+ * Attempts are written in the transaction of their outcome.
  */
 import type { Instant } from '../../core/instant.ts'
 import type { PushErrorKind } from '../../core/webhook/attempt.ts'
@@ -56,7 +56,7 @@ export type PutDelivery = Readonly<{
   isRequired?: boolean
 }>
 
-/** What a change of a delivery is reported as. */
+/** The kind of a change, for observers. */
 export type DeliveryChange =
   | 'breaker-opened'
   | 'breaker-closed'

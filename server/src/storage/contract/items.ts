@@ -8,7 +8,7 @@ import type { ItemId, LetterId, QueueName } from '../../core/ids.ts'
 import type { Instant } from '../../core/instant.ts'
 import type { Failure, Header, Item, Leased, ListedState, Origin } from '../../core/item.ts'
 import type { ItemChange } from '../../core/plan-transition.ts'
-import type { RetryRequest } from '../../core/transitions.ts'
+import type { ClockStep, RetryRequest } from '../../core/transitions.ts'
 import type { AuditContext } from './audit.ts'
 
 export type { SettleRefusal } from '../../core/decide-settle.ts'
@@ -23,7 +23,7 @@ export type ItemCommand =
   | Extend
   | Unlease
   | Advance
-  | ShortenLeases
+  | CorrectLeases
   | Import
   | Delete
   | Clear
@@ -36,7 +36,7 @@ export type ItemResults = {
   extend: SettleResult
   unlease: { unleased: number }
   advance: AdvanceResult
-  'shorten-leases': ShortenLeasesResult
+  'correct-leases': CorrectLeasesResult
   import: readonly ImportResult[]
   delete: RemoveResult
   clear: RemoveResult
@@ -169,15 +169,21 @@ export type Advance = Readonly<{ op: 'advance'; now: Instant; countMax: number }
 export type AdvanceResult = Readonly<{ changes: readonly ItemChange[]; isMore: boolean }>
 
 /**
- * After the clock was set back: every lease that was given or extended by the clock that was ahead
- * (core/transitions.ts `shortenLease`) ends after its lease time from `now`. Otherwise it would last longer
- * by as much as the clock was set back. Examines a limited number of leases, from the position `after` on.
+ * After the clock was set: corrects the deadlines of the leases from before (core/transitions.ts
+ * `correctLease`). Otherwise they would last longer by as much as the clock was set back, or end earlier by
+ * as much as it was set forward. Examines a limited number of leases, from the position `after` on. A
+ * repeated correction for the same step changes nothing.
  */
-export type ShortenLeases = Readonly<{ op: 'shorten-leases'; now: Instant; after: LeasePosition | null }>
+export type CorrectLeases = Readonly<{
+  op: 'correct-leases'
+  step: ClockStep
+  now: Instant
+  after: LeasePosition | null
+}>
 /** Leases are ordered by deadline, then by the key of the store. */
 export type LeasePosition = Readonly<{ deadline: Instant; key: string }>
 /** `next`: where the next command continues; null after the last lease. */
-export type ShortenLeasesResult = Readonly<{ shortened: number; next: LeasePosition | null }>
+export type CorrectLeasesResult = Readonly<{ corrected: number; next: LeasePosition | null }>
 
 /**
  * Stores items as given, with a new id and creation time. An item whose source id is already in the queue is

@@ -19,6 +19,7 @@ import type { BroadcastRefusal, BroadcastTokens } from '../../core/webhook/broad
 import type { DeliveryRules } from '../../core/webhook/delivery-policy.ts'
 import type { PageCursor } from '../../core/webhook/page-cursor.ts'
 import type { ChangeCondition, ConditionRefusal } from '../../core/webhook/put.ts'
+import type { AuditContext } from './audit.ts'
 
 export type WebhookCommand =
   | PutProducer
@@ -27,6 +28,8 @@ export type WebhookCommand =
   | DeleteConsumer
   | AcceptMessages
   | DispatchMessages
+  | DispatchScheduled
+  | TakeJob
 
 export type WebhookResults = {
   'put-producer': PutResult<Producer>
@@ -35,6 +38,8 @@ export type WebhookResults = {
   'delete-consumer': { refusal: 'missing' | 'has-jobs' | ConditionRefusal | null }
   'accept-messages': readonly AcceptResult[]
   'dispatch-messages': DispatchResult
+  'dispatch-scheduled': { numbers: readonly number[]; isMore: boolean }
+  'take-job': { isTaken: boolean }
 }
 
 export interface WebhookStore {
@@ -47,11 +52,18 @@ export interface WebhookStore {
   listProducers(page: PageQuery): Promise<readonly Producer[]>
   listChannels(page: PageQuery): Promise<readonly Channel[]>
   listConsumers(query: ConsumersQuery): Promise<readonly Consumer[]>
+  /** In any order. */
+  listConsumersByNumber(numbers: readonly number[]): Promise<readonly Consumer[]>
   /** All consumers with the counts of their jobs, or those of one channel. The cost is O(consumers). */
   listConsumerCounts(channelId?: string): Promise<readonly ConsumerCounts[]>
   /** In any order. Messages that do not exist are left out. */
   readMessages(numbers: readonly number[]): Promise<readonly Message[]>
   getMessage(channelId: string, id: string): Promise<Message | null>
+  /** Newest first. Rejects nothing: a channel that does not exist has no messages. */
+  listMessages(query: MessagesQuery): Promise<readonly MessageHead[]>
+  listScheduled(query: MessagesQuery): Promise<readonly MessageHead[]>
+  getScheduled(channelId: string, id: string): Promise<ScheduledMessage | null>
+  countMessages(channelId: string): Promise<MessageCounts>
   /** The numbers of messages without jobs, oldest first. */
   listUndispatched(query: UndispatchedQuery): Promise<readonly number[]>
   /** The states of jobs, in the order given. */
@@ -119,7 +131,10 @@ export type DeleteConsumer = Readonly<{
   now: Instant
 }>
 
-/** Stores messages, each once per channel and id. The messages of one command are checked one by one. */
+/**
+ * Stores messages, each once per channel and id. The messages of one command are checked one by one. The
+ * number of a scheduled message is null.
+ */
 export type AcceptMessages = Readonly<{
   op: 'accept-messages'
   messages: readonly NewMessage[]
@@ -135,9 +150,11 @@ export type NewMessage = BroadcastTokens &
     /** The metadata headers. */
     headers: readonly Header[]
     payload: Uint8Array
+    /** When a scheduled message becomes a regular one; null: the message is a regular one now. */
+    dueAt: Instant | null
   }>
 export type AcceptResult = Readonly<
-  { isAccepted: true; number: number } | { isAccepted: false; refusal: BroadcastRefusal }
+  { isAccepted: true; number: number | null } | { isAccepted: false; refusal: BroadcastRefusal }
 >
 
 /**
@@ -154,6 +171,42 @@ export type DispatchResult = Readonly<{
   dispatched: readonly number[]
   jobs: readonly Readonly<{ queue: QueueName; count: number }>[]
 }>
+
+/**
+ * Makes regular messages of scheduled ones that are due, oldest first. A scheduled message whose id a regular
+ * message has in the meantime just becomes DISPATCHED.
+ */
+export type DispatchScheduled = Readonly<{ op: 'dispatch-scheduled'; now: Instant; countMax: number }>
+
+/**
+ * Leases one job for a pull consumer: a queued job by its item, or a dead job by its letter, which starts a
+ * redrive. Takes nothing if the job has another state.
+ */
+export type TakeJob = Readonly<{
+  op: 'take-job'
+  queue: QueueName
+  job: Readonly<{ itemId: ItemId } | { letterId: LetterId; attempts: number; actor: string }>
+  holder: string
+  deadline: Instant
+  now: Instant
+  trace?: AuditContext
+}>
+
+export type MessageHead = Readonly<{ id: string; xid: string; createdAt: Instant }>
+/** `statuses`: 101 and 102; empty: both. */
+export type MessagesQuery = PageQuery & Readonly<{ channelId: string; statuses: readonly number[] }>
+/** `nextScheduledAt`: when the next scheduled message is due. */
+export type MessageCounts = Readonly<{
+  acknowledged: number
+  dispatched: number
+  scheduled: number
+  scheduledDispatched: number
+  nextScheduledAt: Instant | null
+}>
+
+export type ScheduledMessage = Readonly<
+  Omit<Message, 'jobs' | 'receivedAt' | 'producerName'> & { createdAt: Instant; dueAt: Instant }
+>
 
 export type Message = Readonly<{
   number: number

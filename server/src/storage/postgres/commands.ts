@@ -16,7 +16,7 @@ import { importItems } from './items/import.ts'
 import { lease } from './items/lease.ts'
 import { produce } from './items/produce.ts'
 import { clear, deleteItems } from './items/remove.ts'
-import { complete, extend, retry, shortenLeases, unlease } from './items/settle.ts'
+import { complete, correctLeases, extend, retry, unlease } from './items/settle.ts'
 import { cancelRedrives } from './letters/cancel-redrives.ts'
 import { discardLetters } from './letters/discard.ts'
 import { editLetter } from './letters/edits.ts'
@@ -29,10 +29,12 @@ import { deleteQueue } from './queues/delete-queue.ts'
 import { recordLeaseCalls } from './queues/lease-calls.ts'
 import { createQueue, updateQueue } from './queues/queues.ts'
 import type { Transaction } from './transaction.ts'
+import { acceptMessages } from './webhooks/accept.ts'
 import { deleteConsumer, putConsumer } from './webhooks/consumers.ts'
 import { dispatchMessages } from './webhooks/dispatch.ts'
 import { putChannel, putProducer } from './webhooks/entities.ts'
-import { acceptMessages } from './webhooks/messages.ts'
+import { dispatchScheduled } from './webhooks/scheduled.ts'
+import { takeJob } from './webhooks/take-job.ts'
 
 type Op = Command['op']
 type CommandOf<O extends Op> = Extract<Command, { op: O }>
@@ -78,7 +80,7 @@ const handlers: Handlers = {
   'replan-redrives': oneByOne(replanRedrives),
   'postpone-redrives': oneByOne(postponeRedrives),
   'purge-archive': oneByOne(purgeArchive),
-  'shorten-leases': oneByOne(shortenLeases),
+  'correct-leases': oneByOne(correctLeases),
   'put-campaign': oneByOne(putCampaign),
   'freeze-letters': oneByOne(freezeLetters),
   'freeze-ids': oneByOne(freezeIds),
@@ -96,6 +98,8 @@ const handlers: Handlers = {
   'record-attempts': recordAttempts,
   'record-delivery-figures': oneByOne(recordDeliveryFigures),
   'prune-deliveries': oneByOne(pruneDeliveries),
+  'dispatch-scheduled': oneByOne(dispatchScheduled),
+  'take-job': oneByOne(takeJob),
 }
 
 export function splitIntoRuns(commands: readonly Command[]): CommandRun[] {

@@ -11,7 +11,7 @@ import type {
   CredentialRef,
 } from '../contract/access.ts'
 import type { ArchivedItem } from '../contract/archive.ts'
-import type { AuditQuery, AuditRow } from '../contract/audit.ts'
+import type { AuditHead, AuditQuery, AuditRow, ChainedAuditRow } from '../contract/audit.ts'
 import type {
   CampaignLetter,
   CampaignLettersQuery,
@@ -53,15 +53,19 @@ import type {
   JobLocation,
   JobState,
   Message,
+  MessageCounts,
+  MessageHead,
+  MessagesQuery,
   PageQuery,
   Producer,
+  ScheduledMessage,
   UndispatchedQuery,
 } from '../contract/webhooks.ts'
 import type { StoreOptions, StoreTarget } from '../open-storage.ts'
 import { listAccess, readAccessState } from './access/list-access.ts'
 import { readHolder } from './access/read-holder.ts'
 import { getArchivedLetters } from './archive/read-archive.ts'
-import { listAudit } from './audit/audit.ts'
+import { listAudit, readAuditChain, readAuditHeads } from './audit/audit.ts'
 import { listCampaignLetters } from './campaigns/campaign-letters.ts'
 import { getCampaign, listCampaigns } from './campaigns/campaigns.ts'
 import { Announcements } from './connection/announcements.ts'
@@ -92,10 +96,18 @@ import { readLeaseCall } from './queues/lease-calls.ts'
 import { QueueCache } from './queues/queue-cache.ts'
 import { getQueue, listQueues } from './queues/queues.ts'
 import { CountSlots, type StoreContext } from './store-context.ts'
-import { getConsumer, listConsumerCounts, listConsumers, listConsumersByQueue } from './webhooks/consumers.ts'
+import {
+  getConsumer,
+  listConsumerCounts,
+  listConsumers,
+  listConsumersByNumber,
+  listConsumersByQueue,
+} from './webhooks/consumers.ts'
 import { getEntity, listEntities } from './webhooks/entities.ts'
 import { readJobs } from './webhooks/jobs.ts'
-import { getMessage, listUndispatched, readMessages } from './webhooks/messages.ts'
+import { countMessages } from './webhooks/message-counts.ts'
+import { getMessage, listMessages, listUndispatched, readMessages } from './webhooks/messages.ts'
+import { getScheduled } from './webhooks/scheduled.ts'
 import { write } from './write.ts'
 
 const poolMaxDefault = 10
@@ -218,6 +230,16 @@ class PostgresStorage implements Storage {
     return this.#run(() => listAudit(this.#store.connections, query))
   }
 
+  readAuditChain(
+    query: Readonly<{ afterId: number; countMax: number }>,
+  ): Promise<readonly ChainedAuditRow[]> {
+    return this.#run(() => readAuditChain(this.#store.connections, query))
+  }
+
+  readAuditHeads(): Promise<readonly AuditHead[]> {
+    return this.#run(() => readAuditHeads(this.#store.connections))
+  }
+
   getLetters(letterIds: readonly string[], bytes?: 'head' | 'all'): Promise<readonly ListedLetter[]> {
     return this.#run(() => getLetters(this.#store.connections, letterIds, bytes))
   }
@@ -338,6 +360,26 @@ class PostgresStorage implements Storage {
 
   getMessage(channelId: string, id: string): Promise<Message | null> {
     return this.#run(() => getMessage(this.#store.connections, channelId, id))
+  }
+
+  listConsumersByNumber(numbers: readonly number[]): Promise<readonly Consumer[]> {
+    return this.#run(() => listConsumersByNumber(this.#store.connections, numbers))
+  }
+
+  listMessages(query: MessagesQuery): Promise<readonly MessageHead[]> {
+    return this.#run(() => listMessages(this.#store.connections, 'webhook_messages', query))
+  }
+
+  listScheduled(query: MessagesQuery): Promise<readonly MessageHead[]> {
+    return this.#run(() => listMessages(this.#store.connections, 'webhook_scheduled', query))
+  }
+
+  countMessages(channelId: string): Promise<MessageCounts> {
+    return this.#run(() => countMessages(this.#store.connections, channelId))
+  }
+
+  getScheduled(channelId: string, id: string): Promise<ScheduledMessage | null> {
+    return this.#run(() => getScheduled(this.#store.connections, channelId, id))
   }
 
   listUndispatched(query: UndispatchedQuery): Promise<readonly number[]> {

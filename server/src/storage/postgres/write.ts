@@ -187,6 +187,7 @@ function updateCursors(
       case 'record-attempts':
       case 'record-delivery-figures':
       case 'prune-deliveries':
+      case 'dispatch-scheduled':
         break
       case 'advance':
         if ((results[index] as Results['advance']).changes.length > 0) cursors.dropAll()

@@ -60,12 +60,12 @@ export function editEntries(
   { payload, key, headers }: EditedLetter,
 ): AuditEntry[] {
   if (trace === undefined) return []
-  const { at, actor, reason, requestId } = trace
+  const { sum: _, details: __, ...row } = trace
   const changed = Object.entries({ payload, key, headers }).flatMap(([name, value]) =>
     value === undefined ? [] : [name],
   )
   const details = { number, changed }
-  return [{ at, actor, action: 'letter.edit', target: letterId, reason, requestId, details }]
+  return [{ ...row, action: 'letter.edit', target: letterId, details }]
 }
 
 /** One row about a queue, or none if nothing changed. */

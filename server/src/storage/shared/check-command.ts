@@ -14,6 +14,7 @@ import type { ItemToImport, NewItem } from '../contract/items.ts'
 import type { LetterFilter, RedriveLetters } from '../contract/letters.ts'
 import type { CreateQueue } from '../contract/queues.ts'
 import type { Command } from '../contract/storage.ts'
+import type { PutChannel, PutConsumer, PutProducer } from '../contract/webhooks.ts'
 
 type Checks = {
   readonly [O in Command['op']]?: (command: Extract<Command, { op: O }>) => void
@@ -92,6 +93,24 @@ const checks: Checks = {
     }
   },
   'create-session': ({ session }) => checkTexts(session),
+  'put-producer': checkEntity,
+  'put-channel': checkEntity,
+  'put-consumer': (command) => {
+    checkEntity(command)
+    checkText('channelId', command.channelId)
+    checkText('callbackUrl', command.callbackUrl)
+  },
+  'accept-messages': ({ messages }) => {
+    for (const { id, contentType, channelId, producerId, priority, dueAt } of messages) {
+      for (const text of [id, contentType, channelId, producerId]) checkText('message', text)
+      checkNumber('priority', priority, -int4Max, int4Max)
+      if (dueAt !== null) checkInstant('dueAt', dueAt)
+    }
+  },
+  'take-job': ({ holder, deadline }) => {
+    checkText('holder', holder)
+    checkInstant('deadline', deadline)
+  },
   'skip-letters': ({ campaignId, refusal }) => {
     checkText('campaignId', campaignId)
     checkText('refusal', refusal)
@@ -106,6 +125,10 @@ export function checkCommand(command: Command): void {
   // Each check takes the command of its own op, which the type of an indexed union cannot express.
   const check = checks[command.op] as ((command: Command) => void) | undefined
   check?.(command)
+}
+
+function checkEntity({ id, name, token }: PutProducer | PutChannel | PutConsumer): void {
+  for (const text of [id, name, token]) checkText('text', text)
 }
 
 function checkNewQueue({ queue }: CreateQueue): void {

@@ -9,8 +9,12 @@ import type {
   JobLocation,
   JobState,
   Message,
+  MessageCounts,
+  MessageHead,
+  MessagesQuery,
   PageQuery,
   Producer,
+  ScheduledMessage,
 } from '../contract/webhooks.ts'
 import { headersFromText } from './item-row.ts'
 import {
@@ -91,6 +95,61 @@ export function toMessage(row: DatabaseRow): Message {
 
 export function jobsToText(jobs: readonly JobLocation[]): string {
   return JSON.stringify(jobs.map(({ consumerNumber, itemId }) => [consumerNumber, itemId]))
+}
+
+/** From a row of the scheduled message with the column `channel_id`. */
+export function toScheduled(row: DatabaseRow): ScheduledMessage {
+  return {
+    number: readNumber(row, 'number'),
+    channelId: readText(row, 'channel_id'),
+    id: readText(row, 'id'),
+    xid: readText(row, 'xid'),
+    producerId: readText(row, 'producer'),
+    contentType: readText(row, 'content_type'),
+    priority: readNumber(row, 'priority'),
+    headers: headersFromText(readTextOrNull(row, 'headers')),
+    payload: readBytes(row, 'payload'),
+    createdAt: readNumber(row, 'created_at'),
+    dueAt: readNumber(row, 'due_at'),
+    dispatchedAt: readNumberOrNull(row, 'dispatched_at'),
+  }
+}
+
+export function toMessageHead(row: DatabaseRow): MessageHead {
+  return { id: readText(row, 'id'), xid: readText(row, 'xid'), createdAt: readNumber(row, 'created_at') }
+}
+
+/** `counted`: status and number, as in the table of counts. */
+export function toMessageCounts(
+  counted: readonly (readonly [status: number, n: number])[],
+  nextScheduledAt: number | null,
+): MessageCounts {
+  const sum = (status: number) => counted.reduce((total, [each, n]) => total + (each === status ? n : 0), 0)
+  return {
+    acknowledged: sum(messageStatus.acknowledged),
+    dispatched: sum(messageStatus.dispatched),
+    scheduled: sum(scheduledStatus.scheduled + scheduledCountOffset),
+    scheduledDispatched: sum(scheduledStatus.dispatched + scheduledCountOffset),
+    nextScheduledAt,
+  }
+}
+
+/** The statuses that a query lists. Each of them is a range of an index, and the ranges are merged. */
+export function listedStatuses({ statuses }: Pick<MessagesQuery, 'statuses'>): readonly number[] {
+  const all: readonly number[] = Object.values(messageStatus)
+  return statuses.length === 0 ? all : all.filter((status) => statuses.includes(status))
+}
+
+/** Merges pages of several ranges into one page from newest to oldest. */
+export function mergePages(pages: readonly (readonly MessageHead[])[], page: PageQuery): MessageHead[] {
+  const rows = pages.flat().sort(compareNewestFirst)
+  const isBackwards = page.olderThan === undefined && page.newerThan !== undefined
+  return isBackwards ? rows.slice(-page.countMax) : rows.slice(0, page.countMax)
+}
+
+function compareNewestFirst(left: MessageHead, right: MessageHead): number {
+  if (left.createdAt !== right.createdAt) return right.createdAt - left.createdAt
+  return left.xid < right.xid ? 1 : -1
 }
 
 function jobsFromText(text: string | null): readonly JobLocation[] {

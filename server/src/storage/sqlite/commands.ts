@@ -14,7 +14,7 @@ import { importItems } from './items/import.ts'
 import { lease } from './items/lease.ts'
 import { produce } from './items/produce.ts'
 import { clear, deleteItems } from './items/remove.ts'
-import { complete, extend, retry, shortenLeases, unlease } from './items/settle.ts'
+import { complete, correctLeases, extend, retry, unlease } from './items/settle.ts'
 import { cancelRedrives } from './letters/cancel-redrives.ts'
 import { discardLetters } from './letters/discard.ts'
 import { editLetter } from './letters/edits.ts'
@@ -29,10 +29,12 @@ import { recordLeaseCalls } from './queues/lease-calls.ts'
 import { createQueue, updateQueue } from './queues/queues.ts'
 import type { EncodedImportResults, WriterCommand } from './threads/capture-encoding.ts'
 import type { Transaction } from './transaction.ts'
+import { acceptMessages } from './webhooks/accept.ts'
 import { deleteConsumer, putConsumer } from './webhooks/consumers.ts'
 import { dispatchMessages } from './webhooks/dispatch.ts'
 import { putChannel, putProducer } from './webhooks/entities.ts'
-import { acceptMessages } from './webhooks/messages.ts'
+import { dispatchScheduled } from './webhooks/scheduled.ts'
+import { takeJob } from './webhooks/take-job.ts'
 
 type Op = Command['op']
 type Handlers = {
@@ -71,7 +73,7 @@ const handlers: Handlers = {
   'replan-redrives': replanRedrives,
   'postpone-redrives': postponeRedrives,
   'purge-archive': purgeArchive,
-  'shorten-leases': shortenLeases,
+  'correct-leases': correctLeases,
   'put-campaign': putCampaign,
   'freeze-letters': freezeLetters,
   'freeze-ids': freezeIds,
@@ -89,6 +91,8 @@ const handlers: Handlers = {
   'record-attempts': recordAttempts,
   'record-delivery-figures': recordDeliveryFigures,
   'prune-deliveries': pruneDeliveries,
+  'dispatch-scheduled': dispatchScheduled,
+  'take-job': takeJob,
 }
 
 export function execute(transaction: Transaction, command: WriterCommand): CommandResult {

@@ -2,6 +2,7 @@ import { type Clock, fromDate } from '../../core/instant.ts'
 import type { AccessQuery, AccessRecords } from '../contract/access.ts'
 import type { DeliveryStore } from '../contract/deliveries.ts'
 import type { Command, ResultsOf, Storage, StoreReads } from '../contract/storage.ts'
+import type { WebhookStore } from '../contract/webhooks.ts'
 import type { StoreOptions, StoreTarget } from '../open-storage.ts'
 import type { Backend } from './backend.ts'
 import { MemoryBackend } from './memory-backend.ts'
@@ -58,6 +59,8 @@ function createStorage(backend: Backend, clock: Clock): Storage {
     listItems: (query) => ask({ read: 'items', query }),
     listArchive: (query) => ask({ read: 'archive', query }),
     listAudit: (query) => ask({ read: 'audit', query }),
+    readAuditChain: (query) => ask({ read: 'audit-chain', ...query }),
+    readAuditHeads: () => ask({ read: 'audit-heads' }),
     getLetters: (letterIds, bytes = 'all') => ask({ read: 'letters-by-id', letterIds, bytes }),
     getArchivedLetters: (letterIds) => ask({ read: 'archived-letters-by-id', letterIds }),
     readPayloadSizes: (letterIds, location) => ask({ read: 'payload-sizes', letterIds, location }),
@@ -82,18 +85,7 @@ function createStorage(backend: Backend, clock: Clock): Storage {
     listAccess: async <const Q extends AccessQuery>(query: Q) =>
       (await ask({ read: 'access', query })) as AccessRecords[Q['of']][],
     readHolder: (credential) => ask({ read: 'holder', credential }),
-    getProducer: (id) => ask({ read: 'producer', id }),
-    getChannel: (id) => ask({ read: 'channel', id }),
-    getConsumer: (channelId, id) => ask({ read: 'consumer', channelId, id }),
-    listConsumersByQueue: (queues) => ask({ read: 'consumers-by-queue', queues }),
-    listProducers: (page) => ask({ read: 'producers', page }),
-    listChannels: (page) => ask({ read: 'channels', page }),
-    listConsumers: (query) => ask({ read: 'consumers', query }),
-    listConsumerCounts: (channelId) => ask({ read: 'consumer-counts', channelId }),
-    readMessages: (numbers) => ask({ read: 'messages', numbers }),
-    getMessage: (channelId, id) => ask({ read: 'message', channelId, id }),
-    listUndispatched: (query) => ask({ read: 'undispatched', query }),
-    readJobs: (jobs) => ask({ read: 'jobs', jobs }),
+    ...createWebhookReads(ask),
     nextDueAt: () => ask({ read: 'next-due' }),
     verify: () => ask({ read: 'verify', isRepairableOnly: false }),
     reconcile: (lock) => backend.reconcile(lock) as ReturnType<Storage['reconcile']>,
@@ -105,6 +97,28 @@ function createStorage(backend: Backend, clock: Clock): Storage {
       await backend.checkSpace()
     },
     close: () => backend.close(),
+  }
+}
+
+function createWebhookReads(ask: Ask): WebhookStore {
+  return {
+    getProducer: (id) => ask({ read: 'producer', id }),
+    getChannel: (id) => ask({ read: 'channel', id }),
+    getConsumer: (channelId, id) => ask({ read: 'consumer', channelId, id }),
+    listConsumersByQueue: (queues) => ask({ read: 'consumers-by-queue', queues }),
+    listProducers: (page) => ask({ read: 'producers', page }),
+    listChannels: (page) => ask({ read: 'channels', page }),
+    listConsumers: (query) => ask({ read: 'consumers', query }),
+    listConsumerCounts: (channelId) => ask({ read: 'consumer-counts', channelId }),
+    readMessages: (numbers) => ask({ read: 'messages', numbers }),
+    getMessage: (channelId, id) => ask({ read: 'message', channelId, id }),
+    listConsumersByNumber: (numbers) => ask({ read: 'consumers-by-number', numbers }),
+    listMessages: (query) => ask({ read: 'channel-messages', query }),
+    listScheduled: (query) => ask({ read: 'scheduled-messages', query }),
+    countMessages: (channelId) => ask({ read: 'message-counts', channelId }),
+    getScheduled: (channelId, id) => ask({ read: 'scheduled', channelId, id }),
+    listUndispatched: (query) => ask({ read: 'undispatched', query }),
+    readJobs: (jobs) => ask({ read: 'jobs', jobs }),
   }
 }
 

@@ -6,11 +6,13 @@ import { expect } from 'vitest'
 import type { Item } from '../../../src/core/item.ts'
 import type { PartitionCounts } from '../../../src/storage/contract/counts.ts'
 import type { Storage } from '../../../src/storage/contract/storage.ts'
+import { verifyAudit } from '../../../src/storage/shared/verify-audit.ts'
 import { expectConsistentLetters } from './expect-consistent-letters.ts'
 import { conservationGap, countGauges, listAll, listAllArchived } from './store-reads.ts'
 
 export async function expectConsistentStore(storage: Storage): Promise<void> {
   expect(await storage.verify(), 'verify finds nothing').toEqual([])
+  expect((await verifyAudit(storage)).faults, 'the audit log is intact').toEqual([])
   const counts = await storage.counts({})
   for (const row of counts) expect(conservationGap(row), `conservation in ${partitionName(row)}`).toBe(0)
 

@@ -26,6 +26,7 @@ export function createWebhookActions(given: Pick<StoreFixture, 'run' | 'storage'
     producerId: 'p',
     producerToken: 'p-token',
     fault: null,
+    dueAt: null,
     id,
     xid: nextXid(noon),
     contentType: 'application/json',
@@ -53,7 +54,7 @@ export function createWebhookActions(given: Pick<StoreFixture, 'run' | 'storage'
       const messages = [newMessage(channelId, id, changes)]
       const [accepted] = await given.run({ op: 'accept-messages', messages, now: noon })
       if (accepted?.isAccepted !== true) throw new Error(accepted?.refusal)
-      await given.run({ op: 'dispatch-messages', numbers: [accepted.number], now: noon })
+      await given.run({ op: 'dispatch-messages', numbers: [accepted.number ?? 0], now: noon })
       return (await given.storage.getMessage(channelId, id)) as Message
     },
   }

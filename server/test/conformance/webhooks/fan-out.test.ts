@@ -36,7 +36,7 @@ describeStores('the fan-out of messages', (given) => {
     const messages = [newMessage('c2', 'm'), newMessage('c2', 'm'), newMessage('c2', 'n')]
     const results = await given.run({ op: 'accept-messages', messages, now: noon })
     expect(results.map((result) => result.isAccepted)).toEqual([true, false, true])
-    const numbers = results.flatMap((result) => (result.isAccepted ? [result.number] : []))
+    const numbers = results.flatMap((result) => (result.isAccepted ? [result.number ?? 0] : []))
     const waiting = await given.storage.listUndispatched({ countMax: 1_000 })
     expect(waiting).toEqual(expect.arrayContaining(numbers))
     const [once, again] = [

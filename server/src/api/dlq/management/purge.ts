@@ -6,6 +6,7 @@ import type { LetterFilter } from '../../../storage/contract/letters.ts'
 import { searchMsLong } from '../../../storage/search/pacer.ts'
 import { component, exactlyOneOf } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
+import { createTrace } from '../../http/trace.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { dlqManagement, prefix } from '../dialects.ts'
@@ -104,7 +105,7 @@ export const purgeRoute = route({
         : await findOlder(letters, selection, context.dlqLimits.purgeMax)
 
     const isDryRun = request.body.dry_run === true
-    const trace = { actor: request.caller.name, reason: describePurge(request.body), requestId: request.id }
+    const trace = createTrace(request, describePurge(request.body))
     const results = isDryRun || found.ids.length === 0 ? [] : await letters.discard(found.ids, trace)
     const purged = results.filter((result) => result.isDiscarded).length
     const { matched, isExact, hasMore } = found

@@ -3,6 +3,7 @@ import { KnownError } from '../../../errors.ts'
 import type { Letters } from '../../../letters/letters.ts'
 import type { RedriveRefusal } from '../../../storage/contract/letters.ts'
 import { route } from '../../http/route.ts'
+import { createTrace } from '../../http/trace.ts'
 import { dlqManagement, prefix } from '../dialects.ts'
 import { checkCount, parseLetterIds } from '../letter-ids.ts'
 import { createSuccess, logEvent, Success } from './answer.ts'
@@ -50,7 +51,7 @@ export const requeueRoute = route({
     checkCount(request.body.ids, context.dlqLimits.requeueMax)
     const ids = await resolveKnownIds(letters, parseLetterIds(request.body.ids))
 
-    const trace = { actor: request.caller.name, reason: 'requeue', requestId: request.id }
+    const trace = createTrace(request, 'requeue')
     const how = { target: null, edit: null, isDeadAllowed: true, isCapped: false }
     const results = await letters.redrive(ids, how, trace)
     const requeued = results.filter((result) => result.isStarted).map((result) => result.letterId)

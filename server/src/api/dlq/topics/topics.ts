@@ -2,6 +2,7 @@
  * The messages of a topic are the letters that came from it. `/messages` and `/messages/retry-all` take the
  * topic as a parameter, for topics whose name is the path of another route.
  */
+
 import { Type } from 'typebox'
 import type { Item } from '../../../core/item.ts'
 import type { Campaign, Letters } from '../../../letters/letters.ts'
@@ -11,6 +12,7 @@ import { takeTurn } from '../../../turns.ts'
 import type { ApiContext } from '../../context.ts'
 import { component } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
+import { createTrace } from '../../http/trace.ts'
 import { type Part, sendParts } from '../../http/wire/json-parts.ts'
 import { dlqMessages, prefix } from '../dialects.ts'
 import { type ReadLetters, readNumberedPage } from '../numbered-pages.ts'
@@ -119,11 +121,11 @@ export const topicRoutes = [
       response: { 200: Retried },
     },
     handler: async (request, _reply, context) =>
-      retryAll(context, request.params.topic, {
-        actor: request.caller.name,
-        reason: request.query.reason ?? request.body.reason ?? 'retry-all',
-        requestId: request.id,
-      }),
+      retryAll(
+        context,
+        request.params.topic,
+        createTrace(request, request.query.reason ?? request.body.reason ?? 'retry-all'),
+      ),
   }),
   route({
     ...retrying,
@@ -135,11 +137,11 @@ export const topicRoutes = [
       response: { 200: Retried },
     },
     handler: async (request, _reply, context) =>
-      retryAll(context, request.query.topic, {
-        actor: request.caller.name,
-        reason: request.query.reason ?? request.body.reason ?? 'retry-all',
-        requestId: request.id,
-      }),
+      retryAll(
+        context,
+        request.query.topic,
+        createTrace(request, request.query.reason ?? request.body.reason ?? 'retry-all'),
+      ),
   }),
 ]
 

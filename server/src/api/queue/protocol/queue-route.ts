@@ -1,7 +1,7 @@
 import type { DescMessage } from '@bufbuild/protobuf'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type TObject, Type } from 'typebox'
-import type { Engine, Trace } from '../../../engine/engine.ts'
+import type { Engine } from '../../../engine/engine.ts'
 import { type ErrorCode, KnownError } from '../../../errors.ts'
 import { threadBytesMin } from '../../body-thread/body-thread.ts'
 import type { ApiContext } from '../../context.ts'
@@ -116,11 +116,6 @@ function readMessage<Req>(
     .then((converted) =>
       reader.read(Buffer.from(converted.buffer, converted.byteOffset, converted.byteLength), 'protobuf'),
     )
-}
-
-/** Records the caller for the audit log. */
-export function createTrace({ request }: Call): Trace {
-  return { actor: request.caller.name, reason: '', requestId: request.id }
 }
 
 const okReplies: Readonly<Record<Format, string | Uint8Array>> = {

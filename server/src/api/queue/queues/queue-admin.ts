@@ -2,6 +2,7 @@ import { create } from '@bufbuild/protobuf'
 import { formatDuration } from '../../../core/duration.ts'
 import type { Instant } from '../../../core/instant.ts'
 import type { QueueStats } from '../../../engine/engine.ts'
+import { createTrace } from '../../http/trace.ts'
 import { runInQueue } from '../checks/lookup.ts'
 import {
   QueueClearRequestSchema,
@@ -13,7 +14,7 @@ import {
 import { bodyBytesMax } from '../limits.ts'
 import { createCodec } from '../protocol/codec.ts'
 import { badRequest } from '../protocol/fault.ts'
-import { createTrace, queueRoute } from '../protocol/queue-route.ts'
+import { queueRoute } from '../protocol/queue-route.ts'
 
 const stats = queueRoute({
   path: '/v1/queue.stats',
@@ -54,7 +55,7 @@ const clear = queueRoute({
       isForced: destructive,
     }
     await runInQueue(call.engine, message, check, () =>
-      call.engine.clear(queueName, selection, createTrace(call)),
+      call.engine.clear(queueName, selection, createTrace(call.request)),
     )
     return undefined
   },

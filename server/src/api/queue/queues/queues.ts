@@ -1,6 +1,7 @@
 import { create } from '@bufbuild/protobuf'
 import { partitionsMax } from '../../../core/queue.ts'
 import { KnownError } from '../../../errors.ts'
+import { createTrace } from '../../http/trace.ts'
 import { findQueue, unknownQueueFault } from '../checks/lookup.ts'
 import { checkNamespaceName, checkNewQueueName, checkNoNul } from '../checks/names.ts'
 import {
@@ -13,7 +14,7 @@ import {
 import { bodyBytesMax, readListLimit } from '../limits.ts'
 import { createCodec } from '../protocol/codec.ts'
 import { badRequest } from '../protocol/fault.ts'
-import { createTrace, queueRoute } from '../protocol/queue-route.ts'
+import { queueRoute } from '../protocol/queue-route.ts'
 import {
   checkDeadQueue,
   checkMaxAttempts,
@@ -60,7 +61,7 @@ const create_ = queueRoute({
       reference,
     }
     try {
-      await translateRefusals(engine, info, () => engine.createQueue(queue, createTrace(call)))
+      await translateRefusals(engine, info, () => engine.createQueue(queue, createTrace(call.request)))
     } catch (error) {
       if (error instanceof KnownError && error.code === 'QUEUE_EXISTS') throw existsFault(name)
       throw error
@@ -94,7 +95,9 @@ const update = queueRoute({
       reference: info.reference,
     }
     await translateNotFound(info.queueName, () =>
-      translateRefusals(engine, info, () => engine.updateQueue(info.queueName, changes, createTrace(call))),
+      translateRefusals(engine, info, () =>
+        engine.updateQueue(info.queueName, changes, createTrace(call.request)),
+      ),
     )
     return undefined
   },
@@ -142,7 +145,7 @@ const delete_ = queueRoute({
     checkNewQueueName(queueName)
     try {
       await translateNotFound(queueName, () =>
-        engine.deleteQueue(queueName, createTrace(call), { isForced: force }),
+        engine.deleteQueue(queueName, createTrace(call.request), { isForced: force }),
       )
     } catch (error) {
       if (!(error instanceof KnownError) || error.code !== 'QUEUE_IN_USE') throw error

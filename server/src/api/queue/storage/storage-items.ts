@@ -3,6 +3,7 @@ import type { Engine } from '../../../engine/engine.ts'
 import type { ItemsQuery, ListedState } from '../../../storage/contract/items.ts'
 import { takeTurn } from '../../../turns.ts'
 import type { Route } from '../../http/route.ts'
+import { createTrace } from '../../http/trace.ts'
 import type { Part } from '../../http/wire/json-parts.ts'
 import { checkIds, findIdFault } from '../checks/item-ids.ts'
 import { findPartition, runInQueue } from '../checks/lookup.ts'
@@ -17,7 +18,7 @@ import { bodyBytesMax, readListLimit } from '../limits.ts'
 import { createCodec } from '../protocol/codec.ts'
 import { badRequest } from '../protocol/fault.ts'
 import { type Format, parseFormat } from '../protocol/format.ts'
-import { type Call, createTrace, queueRoute } from '../protocol/queue-route.ts'
+import { type Call, queueRoute } from '../protocol/queue-route.ts'
 import { importBody } from './import-body.ts'
 import { createEcho, toItemToImport, toStorageItem } from './storage-item.ts'
 import { createItemsWriter, itemsPerPart } from './storage-items-response.ts'
@@ -121,7 +122,7 @@ const import_ = queueRoute({
       checkPayloads(items)
     }
     const imported = await runInQueue(engine, message, check, () =>
-      engine.importItems(queueName, partition, items.map(toItemToImport), createTrace(call)),
+      engine.importItems(queueName, partition, items.map(toItemToImport), createTrace(call.request)),
     )
     const writer = createItemsWriter(chooseFormat(call), StorageItemsImportResponseSchema)
     let echoes: StorageItem[] = []
@@ -155,7 +156,7 @@ const delete_ = queueRoute({
       checkIds(ids)
     }
     await runInQueue(engine, message, check, () =>
-      engine.deleteItems(queueName, partition, ids, createTrace(call)),
+      engine.deleteItems(queueName, partition, ids, createTrace(call.request)),
     )
     return undefined
   },

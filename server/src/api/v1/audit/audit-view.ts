@@ -2,6 +2,7 @@
 import { type Static, Type } from 'typebox'
 import { formatDuration } from '../../../core/duration.ts'
 import type { Instant } from '../../../core/instant.ts'
+import { systemNamespace } from '../../../core/queue.ts'
 import type { RetryPolicy } from '../../../core/retry.ts'
 import { decodeSpec } from '../../../letters/campaigns/document.ts'
 import { toLetterStatus } from '../../../ops/letter-status.ts'
@@ -11,7 +12,7 @@ import { component } from '../../http/openapi/annotations.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { viewSpec } from '../campaigns/campaign-view.ts'
 import { viewRetry } from '../queues/queue-view.ts'
-import { time } from '../values/schemas.ts'
+import { nullable, time } from '../values/schemas.ts'
 
 export const AuditView = component(
   'AuditEntry',
@@ -19,10 +20,23 @@ export const AuditView = component(
     id: Type.Integer({ description: 'Number of the audit row.' }),
     at: time('When the change was made.'),
     actor: Type.String({ description: 'The person or program that made the change.' }),
+    key_prefix: nullable(
+      Type.String({ description: 'The visible part of the API key of the actor; null: no key was used.' }),
+    ),
+    address: nullable(
+      Type.String({
+        description: 'The network address of the client; null: the change came from no request.',
+      }),
+    ),
+    namespace: Type.String({ description: 'The namespace of the changed object.' }),
     action: Type.String({ description: 'The kind of change, such as letter.redrive.' }),
     target: Type.String({ description: 'The changed letter, queue or campaign.' }),
     reason: Type.String({ description: 'The reason that the actor gave.' }),
     request_id: Type.String({ description: 'Id of the request that made the change.' }),
+    outcome: Type.Union([Type.Literal('done'), Type.Literal('partial')], {
+      description:
+        'partial: some of the named objects were refused; `details.refused` has their number by reason.',
+    }),
     details: Type.Unsafe<Details>(
       Type.Unknown({ description: 'Further facts, which depend on the action.' }),
     ),
@@ -31,8 +45,22 @@ export const AuditView = component(
 
 export function viewAudit(row: AuditRow): Static<typeof AuditView> {
   const { id, at, actor, action, target, reason, requestId } = row
-  const details = viewDetails(row)
-  return { id, at: formatInstant(at), actor, action, target, reason, request_id: requestId, details }
+  const { namespace = systemNamespace, address = null, keyPrefix = null } = row
+  return {
+    id,
+    at: formatInstant(at),
+    actor,
+    key_prefix: keyPrefix,
+    address,
+    namespace,
+    action,
+    target,
+    reason,
+    request_id: requestId,
+    // Only changes have rows: a call that was refused as a whole has none.
+    outcome: row.details.refused === undefined ? 'done' : 'partial',
+    details: viewDetails(row),
+  }
 }
 
 type Details = Readonly<Record<string, unknown>>

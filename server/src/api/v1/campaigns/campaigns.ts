@@ -1,13 +1,15 @@
 /** Routes of campaigns. `events.ts` streams the changes of a campaign. */
+
 import { Type } from 'typebox'
 import { campaignLetterStates } from '../../../storage/contract/campaigns.ts'
 import { abortOnDisconnect } from '../../http/client-disconnect.ts'
 import { component } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
+import { createTrace } from '../../http/trace.ts'
 import { v1 } from '../dialect.ts'
 import { countByStatus, LetterSummary, StatusCounts, viewSummary } from '../letters/letter-view.ts'
 import { NextCursor, pageQuery, readCursor, writeCursor } from '../values/cursor.ts'
-import { createTrace, Reason } from '../values/reason.ts'
+import { Reason } from '../values/reason.ts'
 import { formatTimeOrNull, nullableTime } from '../values/schemas.ts'
 import {
   CampaignChangesSpec,

@@ -1,8 +1,10 @@
 /** The route that discards named letters. `undo.ts` has the routes that take a discard or a redrive back. */
+
 import { Type } from 'typebox'
 import { route } from '../../http/route.ts'
+import { createTrace } from '../../http/trace.ts'
 import { v1 } from '../dialect.ts'
-import { createTrace, RequiredReason } from '../values/reason.ts'
+import { RequiredReason } from '../values/reason.ts'
 import { changeEach, DoneView, namedFields, resolveIds, viewDone } from './letter-results.ts'
 
 const Results = Type.Array(DoneView, { description: 'The result of each letter.' })

@@ -2,6 +2,7 @@
 import type { Item } from '../../../core/item.ts'
 import type { LetterBatch, Letters } from '../../../letters/letters.ts'
 import type { LetterCursor, LetterOrder } from '../../../storage/contract/letters.ts'
+import { Capacity, overloaded } from '../../http/capacity.ts'
 import { classifyError } from '../../http/classify-error.ts'
 import { type Part, takeTurns, writeJsonParts } from '../../http/wire/json-parts.ts'
 import { type PayloadView, viewLargePayload } from '../values/content-view.ts'
@@ -35,6 +36,25 @@ export type ExportSource = Readonly<{
  * The state of an export. `next`: the cursor after the last exported letter; null at the end of the list.
  */
 type Progress = { letters: number; examinedCount: number; next: LetterCursor | null }
+
+/**
+ * Reading a batch needs several times the memory of its payloads, so exports read one after the other. A
+ * client that receives slowly does not delay others: it holds a batch, but reads none.
+ */
+const batchReads = new Capacity(1)
+const batchWaitMsMax = 60_000
+
+/** Undefined after the last batch. */
+export async function readBatch(batches: AsyncGenerator<LetterBatch>): Promise<LetterBatch | undefined> {
+  const release = await batchReads.take(1, batchWaitMsMax)
+  if (release === undefined) throw overloaded('exports')
+  try {
+    const read = await batches.next()
+    return read.done ? undefined : read.value
+  } finally {
+    release()
+  }
+}
 
 /** Yields a line per letter, and a last line that reports whether the export is complete or why it is not. */
 export async function* writeExportLines(
@@ -87,8 +107,7 @@ async function* writeLetterLines(
     progress.examinedCount += batch.examinedCount
     progress.next = batch.next
     if (batch.next === null || signal.aborted) return
-    const more = await batches.next()
-    batch = more.done ? undefined : more.value
+    batch = await readBatch(batches)
   }
 }
 

@@ -6,7 +6,7 @@ import { toStream } from '../../http/wire/json-parts.ts'
 import { v1 } from '../dialect.ts'
 import { filterFields } from '../filter/filter-fields.ts'
 import { readFilter } from '../filter/read-filter.ts'
-import { exportBatchMax, writeExportLines } from './export-lines.ts'
+import { exportBatchMax, readBatch, writeExportLines } from './export-lines.ts'
 import { letterOrders, orderFields, readLetterCursor } from './letter-order.ts'
 
 export const exportRoutes = [
@@ -65,8 +65,7 @@ export const exportRoutes = [
         bytes: 'all',
       })
       // Read before the answer begins, so that a failure is still an error with its status.
-      const read = await batches.next()
-      const first = read.done ? undefined : read.value
+      const first = await readBatch(batches)
       const lines = writeExportLines({ batches, first, letters, after, list, order }, signal, (error) =>
         context.log.error({ request_id: requestId, err: error }, 'an export failed after it had begun'),
       )

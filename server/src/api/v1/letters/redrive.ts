@@ -1,4 +1,5 @@
 /** Routes that redrive named letters: as they are, edited, or in an earlier edited version. */
+
 import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
 import { KnownError } from '../../../errors.ts'
@@ -7,8 +8,8 @@ import type { ApiContext } from '../../context.ts'
 import { takeBody } from '../../http/body-reader.ts'
 import { component } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
+import { createTrace } from '../../http/trace.ts'
 import { v1 } from '../dialect.ts'
-import { createTrace } from '../values/reason.ts'
 import { LetterId, nullable } from '../values/schemas.ts'
 import { letterNotFound } from './letter-detail.ts'
 import { changeEach, describeRefusal, namedFields, resolveIds } from './letter-results.ts'

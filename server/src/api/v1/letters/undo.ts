@@ -1,15 +1,17 @@
 /** Routes that take changes of letters back: restore discarded letters, and cancel redrives. */
+
 import { type Static, Type } from 'typebox'
 import type { UndoDone, UndoLimits } from '../../../letters/letters.ts'
 import type { ApiContext } from '../../context.ts'
 import { component, exactlyOneOf } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
+import { createTrace } from '../../http/trace.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { findCampaign } from '../campaigns/find-campaign.ts'
 import { v1 } from '../dialect.ts'
 import { FilterSpec } from '../filter/filter-fields.ts'
 import { readFilter } from '../filter/read-filter.ts'
-import { createTrace, RequiredReason } from '../values/reason.ts'
+import { RequiredReason } from '../values/reason.ts'
 import { ExpectedCount } from '../values/schemas.ts'
 import { changeEach, DoneView, Ids, resolveIds, viewDone } from './letter-results.ts'
 

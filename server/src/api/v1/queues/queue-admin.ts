@@ -1,11 +1,13 @@
 /** Create, change, pause, resume and delete queues. Each call writes an audit row. */
+
 import { Type } from 'typebox'
 import { boundedPolicy, type PolicyChanges, partitionsMax } from '../../../core/queue.ts'
 import type { Engine, Trace } from '../../../engine/engine.ts'
 import { checkTimes } from '../../../storage/shared/queue-checks.ts'
 import { route } from '../../http/route.ts'
+import { createTrace } from '../../http/trace.ts'
 import { v1 } from '../dialect.ts'
-import { createTrace, Reason } from '../values/reason.ts'
+import { Reason } from '../values/reason.ts'
 import { QueueParams } from '../values/schemas.ts'
 import { PolicySpec, readPolicy } from './queue-spec.ts'
 import { NewQueueView, QueueView, viewQueue } from './queue-view.ts'

@@ -1,14 +1,8 @@
 /** The reason that a caller gives for a change, which the audit log stores. */
-import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
-import type { Trace } from '../../../engine/engine.ts'
 
 const description = 'Why you make this change. Stored in the audit log.'
 
 export const Reason = Type.Optional(Type.String({ maxLength: 1_000, description }))
 
 export const RequiredReason = Type.String({ minLength: 1, maxLength: 1_000, pattern: '\\S', description })
-
-export function createTrace(request: FastifyRequest, reason: string | undefined): Trace {
-  return { actor: request.caller.name, reason: reason ?? '', requestId: request.id }
-}

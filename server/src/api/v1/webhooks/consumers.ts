@@ -2,9 +2,10 @@
 import { Type } from 'typebox'
 import type { ConsumerName } from '../../../drivers/webhook/deliveries/deliveries.ts'
 import { route } from '../../http/route.ts'
+import { createTrace } from '../../http/trace.ts'
 import { v1 } from '../dialect.ts'
 import { NextCursor, pageQuery, readCursor, writeCursor } from '../values/cursor.ts'
-import { createTrace, Reason } from '../values/reason.ts'
+import { Reason } from '../values/reason.ts'
 import { ConsumerSettingsSpec, readConsumerSettings } from './consumer-settings.ts'
 import { ConsumerView, viewConsumer } from './consumer-view.ts'
 

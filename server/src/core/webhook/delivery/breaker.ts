@@ -39,7 +39,7 @@ export type BreakerState =
       reason: string
     }>
 
-/** What a server counts while the breaker is closed. */
+/** The counts of one server while the breaker is closed. */
 export type BreakerCounts = Readonly<{
   failuresInRow: number
   windowStartedAt: Instant

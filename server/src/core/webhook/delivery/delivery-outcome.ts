@@ -1,4 +1,4 @@
-/** What becomes of a job after an attempt to push it. */
+/** Decides whether a job is delivered, retried or dead after an attempt to push it. */
 import { type Instant, later } from '../../instant.ts'
 import { type RetryPolicy, retryDelayUs } from '../../retry.ts'
 import type { Attempt, PushFailure } from '../attempt.ts'

@@ -94,7 +94,7 @@ function createBroadcastLane(
       const [results] = await engine().write([{ op: 'accept-messages', messages, now: clock.now() }])
       for (const [index, { message, resolve }] of batch.entries()) {
         const result = results[index] as AcceptResult
-        if (result.isAccepted) {
+        if (result.isAccepted && result.number !== null) {
           cache.put(result.number, message)
           fanOut.add(result.number)
         }

@@ -1,4 +1,4 @@
-/** What operators can see and change of the delivery to consumers. */
+/** The delivery to consumers, as operators see and change it. */
 
 import type { Attempt } from '../../../core/webhook/attempt.ts'
 import type { DeliverySettings } from '../../../core/webhook/delivery/consumer-delivery.ts'
@@ -38,7 +38,7 @@ export type ConsumerListQuery = Readonly<{ channelId?: string; afterNumber?: num
 export type ConsumerReport = Readonly<{
   counts: ConsumerCounts
   stored: StoredDelivery
-  /** Of the last `figureMinutes` minutes. */
+  /** The attempts of the last `figureMinutes` minutes. */
   figures: DeliveryFigures & Partial<Pick<ConsumerFigures, 'consumer'>>
 }>
 

@@ -1,4 +1,4 @@
-/** What this server keeps in memory for a push consumer: its jobs, its limits, and what it counts. */
+/** The state of a push consumer in the memory of this server: its jobs, its limits and its counts. */
 import { type Instant, usPerMs, usPerSecond } from '../../../core/instant.ts'
 import type { Leased } from '../../../core/item.ts'
 import { type BreakerCounts, newBreakerCounts } from '../../../core/webhook/delivery/breaker.ts'

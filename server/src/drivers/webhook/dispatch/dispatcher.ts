@@ -1,4 +1,4 @@
-/** What the server and the API need of the dispatcher. */
+/** The dispatcher, as the server and the API use it. */
 import type { DeliveryStatus } from '../../../core/webhook/delivery/consumer-delivery.ts'
 import type { DispatchRules } from './delivery-rules.ts'
 

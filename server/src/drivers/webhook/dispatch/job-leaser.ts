@@ -40,7 +40,7 @@ const firstMax = 32
 /** Unwritten outcomes above this number stop the leasing: the store is slower than the receivers. */
 const unwrittenMax = 5_000
 const retryMs = 500
-/** A job that has waited this long in memory goes back: what is left of its lease would cut its push short. */
+/** A job that has waited this long in memory goes back: the rest of its lease would cut its push short. */
 const waitMsMax = 1_500
 
 export class JobLeaser {

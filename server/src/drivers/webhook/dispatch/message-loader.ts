@@ -19,7 +19,7 @@ export type LoaderParts = Readonly<{
 type LaneJob = Readonly<{ lane: ConsumerLane; item: Leased }>
 
 const jobsMax = 500
-/** What one read should return. */
+/** The payloads that one read should return. */
 const readBytes = 8 * 1_024 * 1_024
 const retryMs = 200
 

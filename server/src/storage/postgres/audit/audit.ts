@@ -1,14 +1,41 @@
-import type { AuditEntry, AuditQuery, AuditRow, WriteAudit } from '../../contract/audit.ts'
-import { toAuditRow } from '../../shared/audit-rows.ts'
+import { Buffer } from 'node:buffer'
+import { systemNamespace } from '../../../core/queue.ts'
+import { isStorableText } from '../../../core/storable-text.ts'
+import type {
+  AuditEntry,
+  AuditHead,
+  AuditQuery,
+  AuditRow,
+  ChainedAuditRow,
+  WriteAudit,
+} from '../../contract/audit.ts'
+import { linkAuditRows } from '../../shared/audit-chain.ts'
+import { toAuditHead, toAuditRow, toChainedRow, toStoredAudit } from '../../shared/audit-rows.ts'
+import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { int8s, texts } from '../connection/encode-arrays.ts'
+import { bytes, int8s, texts } from '../connection/encode-arrays.ts'
 import type { Transaction } from '../transaction.ts'
 
+const takeChain: Statement = {
+  name: 'take-audit-chain',
+  text: `select taken, last_position, encode(last_hash, 'hex') as last_hash, ids from redrive.take_audit_chain($1)`,
+}
 const insertAuditRows: Statement = {
   name: 'insert-audit',
-  text: `insert into redrive.audit (at, actor, action, target, reason, request_id, details)
-    select * from unnest($1::int8[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])`,
+  text: `with added as (
+      insert into redrive.audit (id, at, actor, action, target, reason, request_id, details, namespace, address,
+        key_prefix, chain, position, hash) overriding system value
+      select t.id, t.at, t.actor, t.action, t.target, t.reason, t.request_id, t.details, t.namespace, t.address,
+        t.key_prefix, $12::int4, t.position, t.hash
+      from unnest($1::int8[], $2::int8[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+        $9::text[], $10::text[], $11::text[], $13::int8[], $14::bytea[]) as t(id, at, actor, action, target, reason,
+        request_id, details, namespace, address, key_prefix, position, hash)
+    ), moved as (
+      update redrive.audit_chains c set position = $15::int8, hash = $16::bytea, last_id = $17::int8
+      where c.chain = $12::int4 and c.position = $18::int8 returning 1
+    )
+    select redrive.expect_rows((select count(*) from moved), 1)`,
 }
 
 export async function writeAudit(
@@ -22,16 +49,38 @@ export async function writeAudit(
   return commands.map(() => undefined)
 }
 
+/**
+ * Writes the rows as the next ones of a chain that no other transaction holds (`take_audit_chain` in the
+ * migration), so that servers do not wait for each other.
+ */
 export async function insertAudit(connection: Connection, entries: readonly AuditEntry[]): Promise<void> {
   if (entries.length === 0) return
+  const [taken = {}] = await connection.query(takeChain, [entries.length])
+  const chain = readNumber(taken, 'taken')
+  const position = readNumber(taken, 'last_position')
+  const ids = readText(taken, 'ids').split(',').map(Number)
+  const rows = entries.map((entry, index) => ({ ...toStoredAudit(entry), id: ids[index] as number }))
+  const links = linkAuditRows({ chain, position, hash: readText(taken, 'last_hash') }, rows)
+  const hashes = links.map(({ hash }) => Buffer.from(hash, 'hex'))
   await connection.query(insertAuditRows, [
-    int8s(entries.map((entry) => entry.at)),
-    texts(entries.map((entry) => entry.actor)),
-    texts(entries.map((entry) => entry.action)),
-    texts(entries.map((entry) => entry.target)),
-    texts(entries.map((entry) => entry.reason)),
-    texts(entries.map((entry) => entry.requestId)),
-    texts(entries.map((entry) => JSON.stringify(entry.details))),
+    int8s(ids),
+    int8s(rows.map((row) => row.at)),
+    texts(rows.map((row) => row.actor)),
+    texts(rows.map((row) => row.action)),
+    texts(rows.map((row) => row.target)),
+    texts(rows.map((row) => row.reason)),
+    texts(rows.map((row) => row.requestId)),
+    texts(rows.map((row) => row.details)),
+    texts(rows.map((row) => row.namespace)),
+    texts(rows.map((row) => row.address)),
+    texts(rows.map((row) => row.keyPrefix)),
+    chain,
+    int8s(links.map((link) => link.position)),
+    bytes(hashes),
+    position + rows.length,
+    hashes.at(-1),
+    ids.at(-1),
+    position,
   ])
 }
 
@@ -46,7 +95,15 @@ export async function listAudit(connections: Connections, query: AuditQuery): Pr
   where('id <', query.beforeId)
   where('target =', query.target)
   where('action =', query.action)
-  const { times } = query
+  where('actor =', query.actor)
+  const { times, namespaces, requestId } = query
+  // With the conditions of the partial indexes, which the planner must be able to read.
+  where(requestId === '' ? 'request_id =' : `request_id <> '' and request_id =`, requestId)
+  if (namespaces !== undefined) {
+    if (!namespaces.includes(systemNamespace)) conditions.push(`namespace <> '${systemNamespace}'`)
+    values.push(texts(namespaces.filter(isStorableText)))
+    conditions.push(`namespace = any ($${values.length}::text[])`)
+  }
   where('at >=', times?.after)
   if (times?.position === undefined) where('at <', times?.before)
   else {
@@ -57,4 +114,17 @@ export async function listAudit(connections: Connections, query: AuditQuery): Pr
   const order = times === undefined ? 'id desc' : 'at desc, id desc'
   const text = `select * from redrive.audit ${filter} order by ${order} limit $1`
   return (await connections.read({ text }, values)).map(toAuditRow)
+}
+
+export async function readAuditChain(
+  connections: Connections,
+  { afterId, countMax }: Readonly<{ afterId: number; countMax: number }>,
+): Promise<ChainedAuditRow[]> {
+  const text = 'select * from redrive.audit where id > $1 order by id limit $2'
+  return (await connections.read({ text }, [afterId, countMax])).map(toChainedRow)
+}
+
+export async function readAuditHeads(connections: Connections): Promise<AuditHead[]> {
+  const text = 'select * from redrive.audit_chains order by chain'
+  return (await connections.read({ text }, [])).map(toAuditHead)
 }

@@ -2,21 +2,22 @@ import { decideSettle, type SettleDecision } from '../../../core/decide-settle.t
 import type { ItemHead, LeasedHead } from '../../../core/item.ts'
 import { changeByExtend, type ItemChange } from '../../../core/plan-transition.ts'
 import {
-  aheadOf,
   complete as completed,
+  correctLease,
+  firstDeadline,
+  leasesOfStep,
   retryItem,
-  shortenLease,
   type Transition,
   unlease as unleasedItem,
 } from '../../../core/transitions.ts'
 import type {
   Complete,
+  CorrectLeases,
+  CorrectLeasesResult,
   Extend,
   Retry,
   SettleRefusal,
   SettleResult,
-  ShortenLeases,
-  ShortenLeasesResult,
   Unlease,
 } from '../../contract/items.ts'
 import { readNumber } from '../../shared/row-values.ts'
@@ -118,12 +119,12 @@ async function writeExtended(transaction: Transaction, extended: readonly Extend
 
 const batchesExamined = 100
 
-/** Reads without locks. A batch without a lease to shorten has one row without an id. */
-const peekAhead: Statement = {
-  name: 'peek-leases-ahead',
+/** Reads without locks. A batch without a lease to correct has one row without an id. */
+const peekLeasesOfStep: Statement = {
+  name: 'peek-leases-of-step',
   text: `select ends.number, ends.deadline, ends.queue_id, ends.partition, q.name, s.id
     from (
-      select * from redrive.lease_ends where (deadline, number) > ($2, $3::int8) order by deadline, number limit $4
+      select * from redrive.lease_ends where (deadline, number) > ($3, $4::int8) order by deadline, number limit $5
     ) ends
       join redrive.queues q on q.id = ends.queue_id
       left join lateral (
@@ -131,40 +132,42 @@ const peekAhead: Statement = {
           select t.state, t.lease_deadline, t.updated_at from redrive.items t
           where t.queue_id = ends.queue_id and t.partition = ends.partition and t.id = i.id offset 0
         ) f
-        where f.state = ${stateCodes.leased} and f.lease_deadline = ends.deadline and f.updated_at > $1
+        where f.state = ${stateCodes.leased} and f.lease_deadline = ends.deadline
+          and f.updated_at > $1 and f.updated_at <= $2
       ) s on true
     order by ends.deadline, ends.number`,
 }
 
-export async function shortenLeases(
+export async function correctLeases(
   transaction: Transaction,
-  { now, after }: ShortenLeases,
-): Promise<ShortenLeasesResult> {
-  const from = after ?? { deadline: now, key: '0' }
-  const values = [aheadOf(now), from.deadline, from.key, batchesExamined]
-  const ends = (await transaction.connection.query(peekAhead, values)).map(toLeaseEnd)
+  { step, now, after }: CorrectLeases,
+): Promise<CorrectLeasesResult> {
+  const given = leasesOfStep(step, now)
+  const from = after ?? { deadline: firstDeadline(step, now), key: '0' }
+  const values = [given.after, given.until, from.deadline, from.key, batchesExamined]
+  const ends = (await transaction.connection.query(peekLeasesOfStep, values)).map(toLeaseEnd)
   const commands = ends.flatMap(({ queue, partition, id }) =>
     id === null ? [] : [{ queue, partition, ids: [id] }],
   )
   const locked = await lockItemsOf(transaction, commands, ({ ids }) => ids)
-  const shortened: ExtendedLease[] = []
+  const corrected: ExtendedLease[] = []
   for (const command of commands) {
     const { queueRow, items } = locked.decide(command, command.ids)
     for (const item of items) {
-      const deadline = shortenLease(item, now)
+      const deadline = correctLease(item, step, now)
       if (deadline === undefined) continue
       const after: LeasedHead = { ...item, updatedAt: now, lease: { ...item.lease, deadline } }
       transaction.countChanges.leave(queueRow.id, item)
       transaction.countChanges.enter(queueRow.id, after)
       locked.set(queueRow, after)
-      shortened.push({ queueId: queueRow.id, item: after, command: { deadline, now } })
+      corrected.push({ queueId: queueRow.id, item: after, command: { deadline, now } })
     }
   }
-  await writeExtended(transaction, shortened)
+  await writeExtended(transaction, corrected)
   const last = ends.at(-1)
   const isEnd = last === undefined || new Set(ends.map(({ number }) => number)).size < batchesExamined
   return {
-    shortened: shortened.length,
+    corrected: corrected.length,
     next: isEnd ? null : { deadline: last.deadline, key: String(last.number) },
   }
 }

@@ -16,8 +16,9 @@ import { leaseCalls } from './0004_lease-calls.ts'
 import { groupTemplates } from './0005_group-templates.ts'
 import { findLetters } from './0006_find-letters.ts'
 import { access } from './0007_access.ts'
-import { webhooks } from './0008_webhooks.ts'
-import { deliveries } from './0009_deliveries.ts'
+import { auditChain } from './0008_audit-chain.ts'
+import { webhooks } from './0009_webhooks.ts'
+import { deliveries } from './0010_deliveries.ts'
 import { dlqStatements } from './dlq-statements.ts'
 
 export const migrations: readonly Migration[] = [
@@ -28,8 +29,9 @@ export const migrations: readonly Migration[] = [
   { name: '0005_group-templates', sql: groupTemplates },
   { name: '0006_find-letters', sql: findLetters },
   { name: '0007_access', sql: access },
-  { name: '0008_webhooks', sql: webhooks },
-  { name: '0009_deliveries', sql: deliveries },
+  { name: '0008_audit-chain', sql: auditChain },
+  { name: '0009_webhooks', sql: webhooks },
+  { name: '0010_deliveries', sql: deliveries },
 ]
 
 /** The oldest PostgreSQL that supports all our statements. */

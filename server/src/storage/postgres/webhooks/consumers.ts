@@ -148,6 +148,15 @@ export async function listConsumersByQueue(
   return rows.map(toConsumer)
 }
 
+export async function listConsumersByNumber(
+  connections: Connections,
+  numbers: readonly number[],
+): Promise<Consumer[]> {
+  const text = `${selectConsumers} where t.number = any ($1::int4[])`
+  const rows = await connections.read({ name: 'consumers-by-number', text }, [int4s(numbers)])
+  return rows.map(toConsumer)
+}
+
 /** Grouped by channel, in the order of their numbers, which is the order of the fan-out. */
 export async function listConsumersOfChannels(
   connection: Connection,

@@ -10,7 +10,7 @@ import { stateCodes } from '../items/rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 import { listConsumersOfChannels } from './consumers.ts'
-import { MessageCounts } from './messages.ts'
+import { MessageCounts } from './message-counts.ts'
 
 /** Messages that another server dispatches now are skipped. They are locked before any partition. */
 const lockMessages: Statement = {

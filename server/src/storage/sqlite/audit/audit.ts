@@ -1,5 +1,16 @@
-import type { AuditEntry, AuditQuery, AuditRow, WriteAudit } from '../../contract/audit.ts'
-import { toAuditRow } from '../../shared/audit-rows.ts'
+import { Buffer } from 'node:buffer'
+import { systemNamespace } from '../../../core/queue.ts'
+import type {
+  AuditEntry,
+  AuditHead,
+  AuditQuery,
+  AuditRow,
+  ChainedAuditRow,
+  WriteAudit,
+} from '../../contract/audit.ts'
+import { firstHash, linkAuditRows } from '../../shared/audit-chain.ts'
+import { toAuditHead, toAuditRow, toChainedRow, toStoredAudit } from '../../shared/audit-rows.ts'
+import { readNumberOrNull } from '../../shared/row-values.ts'
 import type { Bound, Database } from '../connection/database.ts'
 import type { Transaction } from '../transaction.ts'
 
@@ -7,19 +18,56 @@ export function writeAudit({ database }: Transaction, command: WriteAudit): unde
   insertAudit(database, command.entries)
 }
 
+/** A file has one writer, so one chain is enough. */
+const onlyChain = 1
+
 export function insertAudit(database: Database, entries: readonly AuditEntry[]): void {
-  for (const entry of entries) {
+  if (entries.length === 0) return
+  const head = readHead(database)
+  const firstId = readNewestId(database) + 1
+  const rows = entries.map((entry, index) => ({ ...toStoredAudit(entry), id: firstId + index }))
+  const links = linkAuditRows(head, rows)
+  for (const [index, row] of rows.entries()) {
+    const { chain, position, hash } = links[index] as (typeof links)[number]
     database.run(
-      `insert into audit (at, actor, action, target, reason, request_id, details) values (?, ?, ?, ?, ?, ?, ?)`,
-      entry.at,
-      entry.actor,
-      entry.action,
-      entry.target,
-      entry.reason,
-      entry.requestId,
-      JSON.stringify(entry.details),
+      `insert into audit (id, at, actor, action, target, reason, request_id, details, namespace, address,
+         key_prefix, chain, position, hash) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      row.id,
+      row.at,
+      row.actor,
+      row.action,
+      row.target,
+      row.reason,
+      row.requestId,
+      row.details,
+      row.namespace,
+      row.address,
+      row.keyPrefix,
+      chain,
+      position,
+      Buffer.from(hash, 'hex'),
     )
   }
+  const last = links.at(-1) as (typeof links)[number]
+  database.run(
+    `insert into audit_chains (chain, position, hash, last_id) values (?, ?, ?, ?)
+       on conflict do update set position = excluded.position, hash = excluded.hash, last_id = excluded.last_id`,
+    onlyChain,
+    last.position,
+    Buffer.from(last.hash, 'hex'),
+    firstId + rows.length - 1,
+  )
+}
+
+function readHead(database: Database): Pick<AuditHead, 'chain' | 'position' | 'hash'> {
+  const row = database.get('select * from audit_chains where chain = ?', onlyChain)
+  return row === undefined ? { chain: onlyChain, position: 0, hash: firstHash } : toAuditHead(row)
+}
+
+/** Also counts rows that another program inserted, so that their ids do not stop all writes. */
+function readNewestId(database: Database): number {
+  const row = database.array(`select max(seq) from sqlite_sequence where name = 'audit'`) ?? [null]
+  return readNumberOrNull(row, 0) ?? 0
 }
 
 export function listAudit(database: Database, query: AuditQuery): AuditRow[] {
@@ -33,7 +81,15 @@ export function listAudit(database: Database, query: AuditQuery): AuditRow[] {
   where('id < ?', query.beforeId)
   where('target = ?', query.target)
   where('action = ?', query.action)
-  const { times } = query
+  where('actor = ?', query.actor)
+  // With the conditions of the partial indexes, which the planner must be able to read.
+  if (query.requestId !== '') where(`request_id <> '' and request_id = ?`, query.requestId)
+  else where('request_id = ?', query.requestId)
+  const { times, namespaces } = query
+  if (namespaces !== undefined) {
+    if (!namespaces.includes(systemNamespace)) conditions.push(`namespace <> '${systemNamespace}'`)
+    where('namespace in (select value from json_each(?))', JSON.stringify(namespaces))
+  }
   where('at >= ?', times?.after)
   if (times?.position === undefined) where('at < ?', times?.before)
   else {
@@ -44,4 +100,17 @@ export function listAudit(database: Database, query: AuditQuery): AuditRow[] {
   const order = times === undefined ? 'id desc' : 'at desc, id desc'
   const sql = `select * from audit ${filter} order by ${order} limit +?`
   return database.all(sql, ...values, query.countMax).map(toAuditRow)
+}
+
+export function readAuditChain(
+  database: Database,
+  { afterId, countMax }: Readonly<{ afterId: number; countMax: number }>,
+): ChainedAuditRow[] {
+  return database
+    .all('select * from audit where id > ? order by id limit +?', afterId, countMax)
+    .map(toChainedRow)
+}
+
+export function readAuditHeads(database: Database): AuditHead[] {
+  return database.all('select * from audit_chains order by chain').map(toAuditHead)
 }

@@ -1,5 +1,6 @@
 import { dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import { addAuditFunctions } from './audit-functions.ts'
 import { createFolder } from './create-folder.ts'
 import { toKnownError } from './errors.ts'
 
@@ -25,6 +26,7 @@ export class Database {
     try {
       if (path !== ':memory:' && !options.isReadOnly) createFolder(dirname(path))
       this.#connection = new DatabaseSync(path, { readOnly: options.isReadOnly ?? false, timeout: 5_000 })
+      if (!options.isReadOnly) addAuditFunctions(this.#connection)
     } catch (error) {
       throw toKnownError(error, path)
     }

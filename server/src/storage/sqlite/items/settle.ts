@@ -2,19 +2,20 @@ import { decideSettle } from '../../../core/decide-settle.ts'
 import type { Item, Leased } from '../../../core/item.ts'
 import { changeByComplete, changeByExtend, type ItemChange } from '../../../core/plan-transition.ts'
 import {
-  aheadOf,
   complete as completed,
+  correctLease,
+  firstDeadline,
+  leasesOfStep,
   retryItem,
-  shortenLease,
   unlease as unleasedItem,
 } from '../../../core/transitions.ts'
 import type {
   Complete,
+  CorrectLeases,
+  CorrectLeasesResult,
   Extend,
   Retry,
   SettleResult,
-  ShortenLeases,
-  ShortenLeasesResult,
   Unlease,
 } from '../../contract/items.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
@@ -86,32 +87,37 @@ export function extend(transaction: Transaction, command: Extend): SettleResult 
 }
 
 const leasesExamined = 2_000
-const examineSql = `select due_at, id, queue_id, partition, state = ${stateCodes.leased} and updated_at > ?1
-  from items where due_at is not null and (due_at, id) > (?2, ?3) order by due_at, id limit +?4`
+const examineSql = `select due_at, id, queue_id, partition, state = ${stateCodes.leased} and updated_at > ?1 and updated_at <= ?2
+  from items where due_at is not null and (due_at, id) > (?3, ?4) order by due_at, id limit +?5`
 
-/** Reads all items that are due later, because no index has only the leased ones. */
-export function shortenLeases(transaction: Transaction, { now, after }: ShortenLeases): ShortenLeasesResult {
+/** Reads all items with a due time, because no index has only the leased ones. */
+export function correctLeases(
+  transaction: Transaction,
+  { step, now, after }: CorrectLeases,
+): CorrectLeasesResult {
   const { database, queueCache, countChanges } = transaction
   if (database.array('select 1 from counts where leased > 0 limit 1') === undefined) {
-    return { shortened: 0, next: null }
+    return { corrected: 0, next: null }
   }
-  const from = after ?? { deadline: now, key: '' }
-  const rows = database.arrays(examineSql, aheadOf(now), from.deadline, from.key, leasesExamined)
-  let shortened = 0
+  const given = leasesOfStep(step, now)
+  const from = after ?? { deadline: firstDeadline(step, now), key: '' }
+  const values = [given.after, given.until, from.deadline, from.key, leasesExamined]
+  const rows = database.arrays(examineSql, ...values)
+  let corrected = 0
   for (const row of rows) {
     if (readNumber(row, 4) === 0) continue
     const queueRow = queueCache.getById(readNumber(row, 2))
     const item = findItem(database, queueRow, readNumber(row, 3), readText(row, 1))
-    const deadline = item?.state === 'leased' ? shortenLease(item, now) : undefined
+    const deadline = item?.state === 'leased' ? correctLease(item, step, now) : undefined
     if (item?.state !== 'leased' || deadline === undefined) continue
     database.run(extendSql, deadline, deadline, now, queueRow.id, item.partition, item.id)
     countChanges.leave(queueRow.id, item)
     countChanges.enter(queueRow.id, { ...item, lease: { ...item.lease, deadline } })
-    shortened++
+    corrected++
   }
   const last = rows.at(-1)
   const isEnd = last === undefined || rows.length < leasesExamined
-  return { shortened, next: isEnd ? null : { deadline: readNumber(last, 0), key: readText(last, 1) } }
+  return { corrected, next: isEnd ? null : { deadline: readNumber(last, 0), key: readText(last, 1) } }
 }
 
 export function unlease(transaction: Transaction, command: Unlease): { unleased: number } {

@@ -1,7 +1,7 @@
 import { listAccess, readAccessState } from '../access/list-access.ts'
 import { readHolder } from '../access/read-holder.ts'
 import { getArchivedLetters } from '../archive/read-archive.ts'
-import { listAudit } from '../audit/audit.ts'
+import { listAudit, readAuditChain, readAuditHeads } from '../audit/audit.ts'
 import { listCampaignLetters } from '../campaigns/campaign-letters.ts'
 import { getCampaign, listCampaigns } from '../campaigns/campaigns.ts'
 import type { Database } from '../connection/database.ts'
@@ -25,11 +25,14 @@ import {
   getConsumer,
   listConsumerCounts,
   listConsumers,
+  listConsumersByNumber,
   listConsumersByQueue,
 } from '../webhooks/consumers.ts'
 import { getEntity, listEntities } from '../webhooks/entities.ts'
 import { readJobs } from '../webhooks/jobs.ts'
-import { getMessage, listUndispatched, readMessages } from '../webhooks/messages.ts'
+import { countMessages } from '../webhooks/message-counts.ts'
+import { getMessage, listMessages, listUndispatched, readMessages } from '../webhooks/messages.ts'
+import { getScheduled } from '../webhooks/scheduled.ts'
 import type { ReadCall } from './thread-messages.ts'
 
 type ReadName = ReadCall['read']
@@ -47,6 +50,8 @@ const handlers = {
   items: (database, { query }) => listItems(database, query),
   archive: (database, { query }) => listArchive(database, query),
   audit: (database, { query }) => listAudit(database, query),
+  'audit-chain': (database, call) => readAuditChain(database, call),
+  'audit-heads': (database) => readAuditHeads(database),
   'letters-by-id': (database, { letterIds, bytes }) => getLetters(database, letterIds, bytes),
   'archived-letters-by-id': (database, { letterIds }) => getArchivedLetters(database, letterIds),
   'payload-sizes': (database, { letterIds, location }) => readPayloadSizes(database, letterIds, location),
@@ -76,6 +81,11 @@ const handlers = {
   'consumer-counts': (database, { channelId }) => listConsumerCounts(database, channelId),
   messages: (database, { numbers }) => readMessages(database, numbers),
   message: (database, { channelId, id }) => getMessage(database, channelId, id),
+  'consumers-by-number': (database, { numbers }) => listConsumersByNumber(database, numbers),
+  'channel-messages': (database, { query }) => listMessages(database, 'webhook_messages', query),
+  'scheduled-messages': (database, { query }) => listMessages(database, 'webhook_scheduled', query),
+  'message-counts': (database, { channelId }) => countMessages(database, channelId),
+  scheduled: (database, { channelId, id }) => getScheduled(database, channelId, id),
   undispatched: (database, { query }) => listUndispatched(database, query),
   jobs: (database, { jobs }) => readJobs(database, jobs),
   deliveries: (database, { changedSince }) => listDeliveries(database, changedSince),

@@ -21,7 +21,13 @@ import type {
 } from '../../contract/letters.ts'
 import type { HeldLock } from '../../contract/locks.ts'
 import type { QueuesQuery } from '../../contract/queues.ts'
-import type { ConsumersQuery, JobLocation, PageQuery, UndispatchedQuery } from '../../contract/webhooks.ts'
+import type {
+  ConsumersQuery,
+  JobLocation,
+  MessagesQuery,
+  PageQuery,
+  UndispatchedQuery,
+} from '../../contract/webhooks.ts'
 import type { IndexRanges } from '../letters/index-ranges.ts'
 import type { Write } from '../write.ts'
 
@@ -34,6 +40,8 @@ export type ReadCall =
   | Readonly<{ read: 'items'; query: ItemsQuery }>
   | Readonly<{ read: 'archive'; query: ItemsQuery }>
   | Readonly<{ read: 'audit'; query: AuditQuery }>
+  | Readonly<{ read: 'audit-chain'; afterId: number; countMax: number }>
+  | Readonly<{ read: 'audit-heads' }>
   | Readonly<{ read: 'letters-by-id'; letterIds: readonly string[]; bytes: 'head' | 'all' }>
   | Readonly<{ read: 'archived-letters-by-id'; letterIds: readonly string[] }>
   | Readonly<{ read: 'payload-sizes'; letterIds: readonly string[]; location: LetterLocation | undefined }>
@@ -54,12 +62,14 @@ export type ReadCall =
   | Readonly<{ read: 'access'; query: AccessQuery }>
   | Readonly<{ read: 'holder'; credential: CredentialRef }>
   | Readonly<{ read: 'producer' | 'channel'; id: string }>
-  | Readonly<{ read: 'consumer' | 'message'; channelId: string; id: string }>
+  | Readonly<{ read: 'consumer' | 'message' | 'scheduled'; channelId: string; id: string }>
   | Readonly<{ read: 'consumers-by-queue'; queues: readonly string[] }>
   | Readonly<{ read: 'producers' | 'channels'; page: PageQuery }>
   | Readonly<{ read: 'consumers'; query: ConsumersQuery }>
   | Readonly<{ read: 'consumer-counts'; channelId: string | undefined }>
-  | Readonly<{ read: 'messages'; numbers: readonly number[] }>
+  | Readonly<{ read: 'messages' | 'consumers-by-number'; numbers: readonly number[] }>
+  | Readonly<{ read: 'channel-messages' | 'scheduled-messages'; query: MessagesQuery }>
+  | Readonly<{ read: 'message-counts'; channelId: string }>
   | Readonly<{ read: 'undispatched'; query: UndispatchedQuery }>
   | Readonly<{ read: 'jobs'; jobs: readonly JobLocation[] }>
   | Readonly<{ read: 'deliveries'; changedSince: Instant | undefined }>

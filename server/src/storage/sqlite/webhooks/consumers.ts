@@ -120,6 +120,10 @@ export function listConsumersByQueue(database: Database, queues: readonly string
   })
 }
 
+export function listConsumersByNumber(database: Database, numbers: readonly number[]): Consumer[] {
+  return numbers.flatMap((number) => getConsumerByNumber(database, number) ?? [])
+}
+
 /** In the order of their numbers, which is the order of the fan-out. */
 export function listConsumersOfChannel(database: Database, channel: number): Consumer[] {
   return database.all(`${select} where t.channel = ? order by t.number`, channel).map(toConsumer)

@@ -7,7 +7,7 @@ import type { Database, Row } from '../connection/database.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 import { listConsumersOfChannel } from './consumers.ts'
-import { MessageCounts } from './messages.ts'
+import { MessageCounts } from './message-counts.ts'
 
 const waitingSql = `select number, channel, id, content_type, priority from webhook_messages
   where number = ? and status = ${messageStatus.acknowledged}`

@@ -1,80 +1,15 @@
-/** Messages: accept them, and read them. */
-import { findBroadcastRefusal } from '../../../core/webhook/broadcast.ts'
-import type {
-  AcceptMessages,
-  AcceptResult,
-  Message,
-  NewMessage,
-  UndispatchedQuery,
-} from '../../contract/webhooks.ts'
-import { headersToText } from '../../shared/item-row.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
-import { messageStatus, toMessage } from '../../shared/webhook-rows.ts'
+/** Reads messages. */
+import type { Message, MessageHead, MessagesQuery, UndispatchedQuery } from '../../contract/webhooks.ts'
+import { readNumber } from '../../shared/row-values.ts'
+import {
+  listedStatuses,
+  mergePages,
+  messageStatus,
+  toMessage,
+  toMessageHead,
+} from '../../shared/webhook-rows.ts'
 import type { Database } from '../connection/database.ts'
-import type { Transaction } from '../transaction.ts'
-import { getEntity } from './entities.ts'
-
-type ChannelRow = Readonly<{ number: number; token: string }>
-
-export function acceptMessages({ database }: Transaction, command: AcceptMessages): AcceptResult[] {
-  const counts = new MessageCounts()
-  const results = command.messages.map((message): AcceptResult => {
-    const channel = findChannel(database, message.channelId)
-    const producer =
-      message.producerId === null ? undefined : getEntity(database, 'webhook_producers', message.producerId)
-    const refusal = findBroadcastRefusal(message, channel, producer)
-    if (refusal !== undefined || channel === undefined)
-      return { isAccepted: false, refusal: refusal ?? 'channel-missing' }
-    const number = insertMessage(database, channel.number, message, command.now)
-    if (number === undefined) return { isAccepted: false, refusal: 'id-taken' }
-    counts.add(channel.number, messageStatus.acknowledged, 1)
-    return { isAccepted: true, number }
-  })
-  counts.write(database)
-  return results
-}
-
-function findChannel(database: Database, id: string): ChannelRow | undefined {
-  const row = database.get('select number, token from webhook_channels where id = ?', id)
-  return row && { number: readNumber(row, 'number'), token: readText(row, 'token') }
-}
-
-const insertSql = `insert into webhook_messages
-    (channel, id, xid, producer, content_type, priority, status, created_at, headers, payload)
-  values (?, ?, ?, ?, ?, ?, ${messageStatus.acknowledged}, ?, ?, ?)
-  on conflict (channel, id) do nothing returning number`
-
-/** Undefined: the channel has a message with this id. */
-function insertMessage(
-  database: Database,
-  channel: number,
-  { id, xid, producerId, contentType, priority, headers, payload }: NewMessage,
-  now: number,
-): number | undefined {
-  const row = database.get(
-    insertSql,
-    ...[channel, id, xid, producerId, contentType, priority, now, headersToText(headers), payload],
-  )
-  return row && readNumber(row, 'number')
-}
-
-/** The changes that a command makes to the counts of messages. */
-export class MessageCounts {
-  readonly #changes = new Map<string, { channel: number; status: number; n: number }>()
-
-  add(channel: number, status: number, n: number): void {
-    const key = `${channel}/${status}`
-    const change = this.#changes.get(key)
-    if (change === undefined) this.#changes.set(key, { channel, status, n })
-    else change.n += n
-  }
-
-  write(database: Database): void {
-    const sql = `insert into webhook_message_counts (channel, status, n) values (?, ?, ?)
-      on conflict (channel, status) do update set n = n + excluded.n`
-    for (const { channel, status, n } of this.#changes.values()) database.run(sql, channel, status, n)
-  }
-}
+import { findChannelNumber, readPage } from './entities.ts'
 
 const select = `select t.*, c.id as channel_id, p.name as producer_name from webhook_messages t
   join webhook_channels c on c.number = t.channel left join webhook_producers p on p.id = t.producer`
@@ -96,4 +31,18 @@ export function listUndispatched(database: Database, { before, countMax }: Undis
     order by created_at, number limit +?`
   const rows = database.arrays(sql, before ?? Number.MAX_SAFE_INTEGER, countMax)
   return rows.map((row) => readNumber(row, 0))
+}
+
+export function listMessages(
+  database: Database,
+  table: 'webhook_messages' | 'webhook_scheduled',
+  query: MessagesQuery,
+): MessageHead[] {
+  const channel = findChannelNumber(database, query.channelId)
+  if (channel === undefined) return []
+  const sql = `select t.id, t.xid, t.created_at from ${table} t where t.channel = ? and t.status = ?`
+  const pages = listedStatuses(query).map((status) =>
+    readPage(database, sql, [channel, status], query).map(toMessageHead),
+  )
+  return mergePages(pages, query)
 }

@@ -1,0 +1,14 @@
+import type { FastifyRequest } from 'fastify'
+import type { Trace } from '../../engine/engine.ts'
+
+/** The caller, its address and its reason, for the audit rows of a change. */
+export function createTrace({ caller, id }: Pick<FastifyRequest, 'caller' | 'id'>, reason = ''): Trace {
+  const { name, address, keyPrefix } = caller
+  return {
+    actor: name,
+    reason,
+    requestId: id,
+    ...(address !== '' && { address }),
+    ...(keyPrefix !== null && { keyPrefix }),
+  }
+}
