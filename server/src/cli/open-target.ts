@@ -1,5 +1,6 @@
 import type { Notify } from '../config/notify.ts'
 import { openStoreTarget } from '../config/open-store-target.ts'
+import type { Secret } from '../config/secret.ts'
 import { createSecrets } from '../config/secrets.ts'
 import type { Settings } from '../config/settings.ts'
 import type { StoreTarget } from '../storage/open-storage.ts'
@@ -7,6 +8,8 @@ import type { Context } from './context.ts'
 
 export type OpenedTarget = Readonly<{
   target: StoreTarget
+  /** Reads a secret of the settings, which may be a reference. */
+  readSecret: (given: Secret) => Promise<Secret>
   /** Revokes leased credentials. Call it after the store is closed. */
   close(): Promise<void>
 }>
@@ -29,7 +32,7 @@ export async function openTarget(
     if (target.kind === 'postgres') await target.credentials?.close()
     await secrets.close()
   }
-  return { target, close: () => withinMs(close(), closeMsMax) }
+  return { target, readSecret: secrets.read, close: () => withinMs(close(), closeMsMax) }
 }
 
 async function withinMs(work: Promise<void>, msMax: number): Promise<void> {

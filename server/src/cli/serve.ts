@@ -97,6 +97,7 @@ async function serveUntil(
     const server = await startServer({
       settings,
       store: opened.target,
+      readSecret: opened.readSecret,
       log,
       ...(supervised !== undefined && { collectReports: supervised.collectMetrics }),
     })
