@@ -41,7 +41,7 @@ export async function createApi(
   const { routes = table.routes, dialects = table.dialects, ...others } = rest
   const { queueLimits = defaultLimits, dlqLimits = defaultDlqLimits, ...context } = others
   const { bodyThread = createBodyThread() } = context
-  const metrics: Metrics = createMetrics(() => drain.connections())
+  const metrics: Metrics = createMetrics(() => drain.countConnections())
   const { app, drain } = createHttpServer({
     limits: parts.limits,
     log: parts.log,

@@ -69,8 +69,8 @@ export function createBroker(parts: BrokerParts): WebhookBroker {
     readJobMessages: (items) => readJobMessages(cache, items),
     recover: fanOut.pass,
     close: async () => {
-      await lane.whenIdle()
-      await fanOut.whenIdle()
+      await lane.waitUntilIdle()
+      await fanOut.waitUntilIdle()
     },
   }
 }

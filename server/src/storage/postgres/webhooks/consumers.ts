@@ -15,7 +15,7 @@ import { readNumber, readText } from '../../shared/row-values.ts'
 import { toConsumer, toConsumerCounts } from '../../shared/webhook-rows.ts'
 import type { Connection } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { int4s, texts } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeTexts } from '../connection/encode-arrays.ts'
 import { deleteQueue } from '../queues/delete-queue.ts'
 import { createQueue, updateQueue } from '../queues/queues.ts'
 import type { Transaction } from '../transaction.ts'
@@ -70,7 +70,7 @@ async function insertConsumer(
   const first = nameConsumerQueues(channelId, id, xid, () => false)
   const taken = await connection.query(
     { text: 'select name from redrive.queues where name = any ($1::text[])' },
-    [texts([first.queue, first.deadQueue])],
+    [encodeTexts([first.queue, first.deadQueue])],
   )
   const takenNames = new Set(taken.map((row) => readText(row, 'name')))
   const { queue, deadQueue } = nameConsumerQueues(channelId, id, xid, (queueName) =>
@@ -113,7 +113,7 @@ export async function deleteConsumer(
 async function countJobs(connection: Connection, { queue, deadQueue }: Consumer): Promise<number> {
   const text = `select coalesce(sum(c.waiting + c.scheduled + c.leased + c.done + c.dead), 0)::int8 as n
     from redrive.counts c join redrive.queues q on q.id = c.queue_id where q.name = any ($1::text[])`
-  const [row] = await connection.query({ text }, [texts([queue, deadQueue])])
+  const [row] = await connection.query({ text }, [encodeTexts([queue, deadQueue])])
   return row === undefined ? 0 : readNumber(row, 'n')
 }
 
@@ -144,7 +144,7 @@ export async function listConsumersByQueue(
   queues: readonly string[],
 ): Promise<Consumer[]> {
   const text = `${selectConsumers} where t.queue = any ($1::text[])`
-  const rows = await connections.read({ name: 'consumers-by-queue', text }, [texts(queues)])
+  const rows = await connections.read({ name: 'consumers-by-queue', text }, [encodeTexts(queues)])
   return rows.map(toConsumer)
 }
 
@@ -153,7 +153,7 @@ export async function listConsumersByNumber(
   numbers: readonly number[],
 ): Promise<Consumer[]> {
   const text = `${selectConsumers} where t.number = any ($1::int4[])`
-  const rows = await connections.read({ name: 'consumers-by-number', text }, [int4s(numbers)])
+  const rows = await connections.read({ name: 'consumers-by-number', text }, [encodeInt4s(numbers)])
   return rows.map(toConsumer)
 }
 
@@ -163,7 +163,7 @@ export async function listConsumersOfChannels(
   channels: readonly number[],
 ): Promise<Map<number, Consumer[]>> {
   const text = `${selectConsumers} where t.channel = any ($1::int4[]) order by t.number`
-  const rows = await connection.query({ name: 'consumers-of-channels', text }, [int4s(channels)])
+  const rows = await connection.query({ name: 'consumers-of-channels', text }, [encodeInt4s(channels)])
   const byChannel = Map.groupBy(rows, (row) => readNumber(row, 'channel'))
   return new Map([...byChannel].map(([channel, own]) => [channel, own.map(toConsumer)]))
 }
