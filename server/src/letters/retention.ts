@@ -210,7 +210,7 @@ export class Retention {
         endedBefore,
         batchSize,
       })
-      const due = { endedBefore, countMax: batchSize, now, trace: audit }
+      const due = { endedBefore, countMax: batchSize, now, audit }
       const command = { op: 'archive', queue, states: 'by-class', ...due } as const
       const [, , { archived, isMore }] = await this.#engine.write([
         { op: 'fence', lock },

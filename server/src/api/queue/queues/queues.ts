@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf'
 import { partitionsMax } from '../../../core/queue.ts'
 import { KnownError } from '../../../errors.ts'
-import { createTrace } from '../../http/trace.ts'
+import { createAttribution } from '../../http/attribution.ts'
 import { createUnknownQueueFault, findQueue } from '../checks/lookup.ts'
 import { checkNamespaceName, checkNewQueueName, checkNoNul } from '../checks/names.ts'
 import {
@@ -61,7 +61,7 @@ const create_ = queueRoute({
       reference,
     }
     try {
-      await translateRefusals(engine, info, () => engine.createQueue(queue, createTrace(call.request)))
+      await translateRefusals(engine, info, () => engine.createQueue(queue, createAttribution(call.request)))
     } catch (error) {
       if (error instanceof KnownError && error.code === 'QUEUE_EXISTS') throw createExistsFault(name)
       throw error
@@ -96,7 +96,7 @@ const update = queueRoute({
     }
     await translateNotFound(info.queueName, () =>
       translateRefusals(engine, info, () =>
-        engine.updateQueue(info.queueName, changes, createTrace(call.request)),
+        engine.updateQueue(info.queueName, changes, createAttribution(call.request)),
       ),
     )
     return undefined
@@ -146,7 +146,7 @@ const delete_ = queueRoute({
     checkNewQueueName(queueName)
     try {
       await translateNotFound(queueName, () =>
-        engine.deleteQueue(queueName, createTrace(call.request), { isForced: force }),
+        engine.deleteQueue(queueName, createAttribution(call.request), { isForced: force }),
       )
     } catch (error) {
       if (!(error instanceof KnownError) || error.code !== 'QUEUE_IN_USE') throw error

@@ -20,6 +20,7 @@ import {
   decodeHeaders,
   decodeHistory,
   decodeOrigin,
+  encodeAllFacts,
   encodeFacts,
   encodeFailure,
   encodeHeaders,
@@ -120,7 +121,7 @@ function toUnleased(item: ItemHead): ItemHead {
 /** Null for a letter that nothing was done with. The decoder does not read `redrive_at`. */
 function encodeLetter(facts: LetterFacts | null): string | null {
   if (facts === null) return null
-  return facts.nextRedriveAt === null ? encodeFacts(facts) : JSON.stringify(facts)
+  return facts.nextRedriveAt === null ? encodeFacts(facts) : encodeAllFacts(facts)
 }
 
 export type ColumnName = keyof typeof columns
@@ -142,7 +143,7 @@ function isRead(name: ColumnName): boolean {
   return name !== 'uuid' && name !== 'redrive_at'
 }
 
-/** One array for each column, for `unnestRows`. */
+/** One array for each column, for `printUnnest`. */
 export function encode(names: readonly HeadColumnName[], rows: readonly StoredHead[]): Buffer[]
 export function encode(names: readonly ColumnName[], rows: readonly StoredItem[]): Buffer[]
 export function encode(names: readonly ColumnName[], rows: readonly StoredHead[]): Buffer[] {
