@@ -7,11 +7,15 @@
 import { randomUUID } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
+import type { Access } from './access/access.ts'
+import { createAccess } from './access/create-access.ts'
+import { prepareAccess } from './access/first-start.ts'
 import { createApi } from './api/create-api.ts'
 import { toDlqLimits } from './api/dlq/limits.ts'
+import { createAuthorize } from './api/http/authorize.ts'
 import type { Drain } from './api/http/drain.ts'
 import { toHttpLimits } from './api/http/http-limits.ts'
-import { allowReads } from './api/http/permission.ts'
+import { type Authorize, allowReads } from './api/http/permission.ts'
 import { routes } from './api/routes.ts'
 import { createTestHookRoutes } from './api/test-hooks/routes.ts'
 import { toDeliveryRules, toDispatchRules } from './config/delivery-rules.ts'
@@ -46,6 +50,7 @@ import { createReconciler, type Reconciler } from './ops/reconciler.ts'
 import { createStoreConnection, type StoreConnection } from './ops/store-connection.ts'
 import { createStoreWriteTimes, type StoreWriteTimes } from './ops/store-write-times.ts'
 import { createServerClock, type ServerClock } from './server-clock.ts'
+import type { Storage } from './storage/contract/storage.ts'
 import { openStorage, type StoreOptions, type StoreTarget } from './storage/open-storage.ts'
 import { createSystemClock } from './system-clock.ts'
 import { version } from './version.ts'
@@ -67,6 +72,8 @@ export type ServerOptions = Readonly<{
   log: Logger
   /** Collects the metrics of all processes that serve this port. */
   collectReports?: () => Promise<readonly MetricReport[]>
+  /** Receives the key of the administrator once, at the first start with access control. */
+  onFirstKey?: (key: string) => void
   /** Reads a secret of the settings, which may be a reference. Default: it is the secret itself. */
   readSecret?: (given: Secret) => Promise<Secret>
   /** For tests: the clock of this machine. */
@@ -92,15 +99,25 @@ type StoreParts = Readonly<{
   engine(): Engine
   /** Throws STORE_UNAVAILABLE with the reason while the store was never open. */
   letters(): Letters
+  /** Throws STORE_UNAVAILABLE with the reason while the store was never open. */
+  access(): Access
   /** Undefined while the store was never open. */
   peekEngine(): Engine | undefined
   peekLetters(): Letters | undefined
   /** Throws STORE_UNAVAILABLE with the reason while the store was never open. */
   webhooks(): Webhooks
   peekWebhooks(): Webhooks | undefined
+  peekAccess(): Access | undefined
 }>
 
-type BackgroundLoops = Readonly<{ reconciler: Reconciler; reconcileLoop: Loop; letterLoops: LetterLoops }>
+type BackgroundLoops = Readonly<{
+  reconciler: Reconciler
+  reconcileLoop: Loop
+  letterLoops: LetterLoops
+  keyUseLoop: Loop
+}>
+
+const keyUseMs = 10_000
 
 const readOnlySentence =
   'READ-ONLY: requests that write are refused, and this server runs nothing in the background: it ends no leases, starts no scheduled items or automatic redrives, runs no campaigns and no retention, and repairs no counts'
@@ -108,7 +125,7 @@ const readOnlySentence =
 /** Rejects with a KnownError if the server cannot start; then it leaves nothing open. */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { settings, store, log } = options
-  requireLoopback(settings.host)
+  checkHost(settings)
   if (settings['test.hooks']) {
     log.warn('TEST HOOKS ARE ON: every client of this server can set its clock and hold its queues')
   }
@@ -135,22 +152,36 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   else {
     loops.reconcileLoop.start()
     loops.letterLoops.start()
+    loops.keyUseLoop.start()
     kafka.start()
   }
   return { url, stop: createStop(app, drain, parts, loops, kafka, log), reportMetrics: metrics.report }
 }
 
-function createStoreParts(
-  { settings, store, log }: ServerOptions,
-  clock: ServerClock,
-  owner: string,
-): StoreParts {
+function toStoreOptions({ settings, log }: ServerOptions, clock: ServerClock): StoreOptions {
+  return {
+    ...(settings['test.hooks'] ? { clock } : { machineClock: clock.machine }),
+    sqliteSynchronous: settings['sqlite.synchronous'] === 'full' ? 'full' : 'normal',
+    sqliteLockWaitMs: settings['sqlite.lock_wait'],
+    mustExist: settings.must_exist,
+    onCreated: () => log.warn(`created new store at ${maskStore(settings.store)}`),
+    postgresPoolMax: settings['postgres.connections_max'],
+    postgresConnectTimeoutMs: settings['postgres.connect_timeout'],
+    postgresIdleMax: settings['database.max_idle_conns'] ?? 0,
+    postgresLifetimeMs: settings['database.conn_max_lifetime'],
+    isReadOnly: settings.read_only,
+  }
+}
+
+function createStoreParts(options: ServerOptions, clock: ServerClock, owner: string): StoreParts {
+  const { settings, store, log } = options
   const letterTotals = createLetterTotals()
   const storeWrites = createStoreWriteTimes()
   let engine: Engine | undefined
   let letters: Letters | undefined
   let webhooks: Webhooks | undefined
   const pushMetrics = createPushMetrics()
+  let access: Access | undefined
   const clockSkew = createClockSkew({
     readOffsetUs: clock.machineOffsetUs,
     offsetMsMax: settings['clock.offset_max'],
@@ -158,7 +189,7 @@ function createStoreParts(
   })
   const connection = createStoreConnection({
     open: async () => {
-      const storage = await openStorage(store, toStoreOptions(settings, clock, log))
+      const storage = await openStorage(store, toStoreOptions(options, clock))
       if (!settings['test.hooks']) clock.follow(storage.clock)
       engine = createEngine(storage, {
         clock,
@@ -175,7 +206,15 @@ function createStoreParts(
         logEngineEvent(log, event)
       })
       letters = createLetters({ storage, engine, clock, owner, retention: toRetention(settings), log })
+      access = createAccess({
+        storage,
+        engine,
+        clock,
+        sessionMs: settings['auth.session_timeout'],
+        failedAttemptsMax: settings['auth.failed_attempts_max'],
+      })
       webhooks = createServerWebhooks({ settings, log }, connection.storage, engine, clock, pushMetrics)
+      if (!settings.read_only) await prepareStore(options, storage, engine, clock)
       if (!settings.read_only) webhooks.start()
       return storage
     },
@@ -185,43 +224,44 @@ function createStoreParts(
     // A SQLite file that stays locked must stop the start, so the start waits longer than for the lock.
     firstAttemptMsMax: firstAttemptMsMin + (store.kind === 'sqlite' ? settings['sqlite.lock_wait'] : 0),
   })
+  // Throws the reason while there is no store. An open store always has all of its parts.
+  const whileOpen =
+    <T>(read: () => T | undefined) =>
+    () => {
+      connection.storage()
+      return read() as T
+    }
   return {
     connection,
     clockSkew,
     letterTotals,
     storeWrites,
     pushMetrics,
-    engine: () => {
-      // Throws the reason while there is no store. An open store always has an engine and letters.
-      connection.storage()
-      return engine as Engine
-    },
-    letters: () => {
-      connection.storage()
-      return letters as Letters
-    },
+    engine: whileOpen(() => engine),
+    letters: whileOpen(() => letters),
+    access: whileOpen(() => access),
     peekEngine: () => engine,
     peekLetters: () => letters,
-    webhooks: () => {
-      connection.storage()
-      return webhooks as Webhooks
-    },
+    webhooks: whileOpen(() => webhooks),
     peekWebhooks: () => webhooks,
+    peekAccess: () => access,
   }
 }
 
-function toStoreOptions(settings: Settings, clock: ServerClock, log: Logger): StoreOptions {
-  return {
-    ...(settings['test.hooks'] ? { clock } : { machineClock: clock.machine }),
-    sqliteSynchronous: settings['sqlite.synchronous'] === 'full' ? 'full' : 'normal',
-    sqliteLockWaitMs: settings['sqlite.lock_wait'],
-    mustExist: settings.must_exist,
-    onCreated: () => log.warn(`created new store at ${maskStore(settings.store)}`),
-    postgresPoolMax: settings['postgres.connections_max'],
-    postgresConnectTimeoutMs: settings['postgres.connect_timeout'],
-    postgresIdleMax: settings['database.max_idle_conns'] ?? 0,
-    postgresLifetimeMs: settings['database.conn_max_lifetime'],
-    isReadOnly: settings.read_only,
+/** Creates the records that access control needs. If that fails, the store is opened again. */
+async function prepareStore(
+  { settings, onFirstKey }: ServerOptions,
+  storage: Storage,
+  engine: Engine,
+  clock: ServerClock,
+): Promise<void> {
+  try {
+    const key = await prepareAccess({ storage, engine, clock }, settings.access === 'keys')
+    if (key !== null) onFirstKey?.(key)
+  } catch (error) {
+    await engine.close()
+    await storage.close()
+    throw error
   }
 }
 
@@ -232,7 +272,7 @@ function createServerWebhooks(
   clock: Clock,
   metrics: PushMetrics,
 ): Webhooks {
-  const isLoopbackAllowed = settings['webhooks.loopback_allowed'] ?? isLoopback(settings.host)
+  const isLoopbackAllowed = settings['webhooks.loopback_allowed'] ?? settings.access === 'off'
   return createWebhooks({
     storage,
     engine: () => engine,
@@ -247,7 +287,7 @@ function createServerWebhooks(
 
 function createBackgroundLoops(
   { settings, log }: ServerOptions,
-  { connection, engine, letters }: StoreParts,
+  { connection, engine, letters, access }: StoreParts,
   clock: ServerClock,
   owner: string,
 ): BackgroundLoops {
@@ -273,7 +313,12 @@ function createBackgroundLoops(
     },
     (pass, error) => log.warn({ err: error, pass }, 'background work on dead letters failed; will retry'),
   )
-  return { reconciler, reconcileLoop, letterLoops }
+  const keyUseLoop = createLoop(
+    keyUseMs,
+    () => access().recordKeyUses(),
+    (error) => log.warn({ err: error }, 'the use of keys could not be recorded; will retry'),
+  )
+  return { reconciler, reconcileLoop, letterLoops, keyUseLoop }
 }
 
 function createKafkaDriver(
@@ -310,6 +355,7 @@ function createServerApi(
     storeWrites,
     engine,
     letters,
+    access,
     webhooks,
     peekWebhooks,
     pushMetrics,
@@ -345,6 +391,7 @@ function createServerApi(
     engine,
     letters,
     webhooks,
+    access,
     health: () => readHealth([...checks, ...kafka.health().map(toKafkaCheck)], version),
     createMetrics: (countConnections) =>
       createMetrics({
@@ -362,9 +409,8 @@ function createServerApi(
         getReconcileState: reconciler.state,
         ...(collectReports !== undefined && { collectReports }),
       }),
-    // As long as there is no access control: see requireLoopback.
-    isLocalOnly: true,
-    ...(settings.read_only && { authorize: allowReads }),
+    isLocalOnly: settings.access === 'off',
+    ...chooseAuthorize(settings, access),
     ...(settings['test.hooks'] && {
       routes: [...routes, ...createTestHookRoutes({ ...clock, advanceLetters: letterLoops.advance })],
     }),
@@ -381,8 +427,8 @@ function toKafkaCheck({ cluster, isUp, reason, checkedAt }: KafkaClusterHealth):
 function createStop(
   app: FastifyInstance,
   drain: Drain,
-  { connection, peekEngine, peekLetters, peekWebhooks }: StoreParts,
-  { reconcileLoop, letterLoops }: BackgroundLoops,
+  { connection, peekEngine, peekLetters, peekAccess, peekWebhooks }: StoreParts,
+  { reconcileLoop, letterLoops, keyUseLoop }: BackgroundLoops,
   kafka: Kafka,
   log: Logger,
 ): RunningServer['stop'] {
@@ -401,6 +447,10 @@ function createStop(
       reconcileLoop.stop(),
       lettersClosed.catch(() => undefined),
       pushesEnded,
+      keyUseLoop
+        .stop()
+        .then(() => peekAccess()?.recordKeyUses())
+        .catch(() => undefined),
     ]).then(() => connection.stop())
     await waitForStoreClose(closed, log)
     log.info('redrive has stopped')
@@ -425,11 +475,24 @@ function createStop(
   }
 }
 
+function chooseAuthorize(settings: Settings, access: () => Access): { authorize?: Authorize } {
+  const isReadOnly = settings.read_only
+  if (settings.access === 'keys') return { authorize: createAuthorize({ access, isReadOnly }) }
+  return isReadOnly ? { authorize: allowReads } : {}
+}
+
 /**
  * Without access control, every client that reaches the port has all permissions: allow only this machine.
  */
-function requireLoopback(host: string): void {
+function checkHost({ host, access, 'test.hooks': hasTestHooks }: Settings): void {
   if (isLoopback(host)) return
+  if (hasTestHooks) {
+    throw new KnownError(
+      'PROTECTED_MODE',
+      `refusing to listen on ${host} with test hooks: every client could set the clock and hold queues`,
+    )
+  }
+  if (access === 'keys') return
   throw new KnownError(
     'PROTECTED_MODE',
     `refusing to listen on ${host}: without access control every machine that reaches it could do anything`,

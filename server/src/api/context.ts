@@ -1,3 +1,4 @@
+import type { Access } from '../access/access.ts'
 import type { Clock } from '../core/instant.ts'
 import type { Webhooks } from '../drivers/webhook/webhooks.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -31,6 +32,8 @@ export type ApiContext = Readonly<{
   letters: () => Letters
   /** Throws STORE_UNAVAILABLE while the store cannot be reached. */
   webhooks: () => Webhooks
+  /** Throws STORE_UNAVAILABLE while the store cannot be reached. */
+  access: () => Access
   health: () => Health
   metrics: Pick<Metrics, 'contentType' | 'render'>
   /** Returns the OpenAPI document as JSON text. */
