@@ -191,16 +191,7 @@ function createStoreParts(options: ServerOptions, clock: ServerClock, owner: str
     open: async () => {
       const storage = await openStorage(store, toStoreOptions(options, clock))
       if (!settings['test.hooks']) clock.follow(storage.clock)
-      engine = createEngine(storage, {
-        clock,
-        // Clients may set the clock of test hooks forward, to see what happens then.
-        ...(!settings['test.hooks'] && { elapsedUs: () => performance.now() * usPerMs }),
-        requestsMax: settings['queue.requests_max'],
-        batchMsMax: settings['queue.store_timeout'],
-        isTicking: !settings.read_only,
-        onWrite: (command, seconds) => storeWrites.observe({ command }, seconds),
-        onError: (error) => log.warn({ err: error }, 'background work of the queues failed; will retry'),
-      })
+      engine = createServerEngine(options, storage, clock, storeWrites)
       engine.onEvent((event) => {
         countLetters(letterTotals, event)
         logEngineEvent(log, event)
@@ -213,7 +204,7 @@ function createStoreParts(options: ServerOptions, clock: ServerClock, owner: str
         sessionMs: settings['auth.session_timeout'],
         failedAttemptsMax: settings['auth.failed_attempts_max'],
       })
-      webhooks = createServerWebhooks({ settings, log }, connection.storage, engine, clock, pushMetrics)
+      webhooks = createServerWebhooks(options, storage, engine, clock, pushMetrics)
       if (!settings.read_only) await prepareStore(options, storage, engine, clock)
       if (!settings.read_only) webhooks.start()
       return storage
@@ -265,16 +256,34 @@ async function prepareStore(
   }
 }
 
+function createServerEngine(
+  { settings, log }: ServerOptions,
+  storage: Storage,
+  clock: ServerClock,
+  storeWrites: StoreWriteTimes,
+): Engine {
+  return createEngine(storage, {
+    clock,
+    // Clients may set the clock of test hooks forward, to see what happens then.
+    ...(!settings['test.hooks'] && { elapsedUs: () => performance.now() * usPerMs }),
+    requestsMax: settings['queue.requests_max'],
+    batchMsMax: settings['queue.store_timeout'],
+    isTicking: !settings.read_only,
+    onWrite: (command, seconds) => storeWrites.observe({ command }, seconds),
+    onError: (error) => log.warn({ err: error }, 'background work of the queues failed; will retry'),
+  })
+}
+
 function createServerWebhooks(
-  { settings, log }: Pick<ServerOptions, 'settings' | 'log'>,
-  storage: StoreConnection['storage'],
+  { settings, log }: ServerOptions,
+  storage: Storage,
   engine: Engine,
   clock: Clock,
   metrics: PushMetrics,
 ): Webhooks {
   const isLoopbackAllowed = settings['webhooks.loopback_allowed'] ?? settings.access === 'off'
   return createWebhooks({
-    storage,
+    storage: () => storage,
     engine: () => engine,
     clock,
     deliveryRules: toDeliveryRules(settings),
