@@ -13,12 +13,13 @@ export function scopeContext(context: ApiContext, caller: Caller, permission: Pe
   if (permission === 'public') return context
   const namespaces = caller.listNamespaces(permission)
   if (namespaces === null) return context
-  const { storage, engine, letters, metrics } = context
+  const { storage, engine, letters, webhooks, metrics } = context
   return {
     ...context,
     storage: () => scopeStorage(storage(), namespaces),
     engine: () => engine().within(namespaces),
     letters: () => letters().within(namespaces),
+    webhooks: () => webhooks().within(scopeStorage(storage(), namespaces)),
     metrics: { ...metrics, render: async () => selectSeries(await metrics.render(), storage(), namespaces) },
   }
 }

@@ -19,6 +19,8 @@ export interface Webhooks {
   readonly broker: WebhookBroker
   readonly dispatcher: Dispatcher
   readonly deliveries: Deliveries
+  /** The same, for a caller who sees only what this store shows: consumers that it hides do not exist. */
+  within(storage: StoreReads): Webhooks
   /** Starts to push, and the background work. */
   start(): void
   /** Returns the jobs that have not started, and waits for pushes in progress up to `graceMs`. */
@@ -65,10 +67,15 @@ export function createWebhooks(parts: WebhooksParts): Webhooks {
     ),
     createLoop(pruneMs, () => prune(parts), onError),
   ]
-  return {
+  const deliveryParts = { storage, engine, broker, sender, clock, rules }
+  const webhooks: Webhooks = {
     broker,
     dispatcher,
-    deliveries: createDeliveries({ storage, engine, broker, sender, clock, rules }),
+    deliveries: createDeliveries(deliveryParts),
+    within: (visible) => ({
+      ...webhooks,
+      deliveries: createDeliveries({ ...deliveryParts, storage: () => visible }),
+    }),
     start: () => {
       dispatcher.start()
       for (const loop of loops) loop.start()
@@ -79,6 +86,7 @@ export function createWebhooks(parts: WebhooksParts): Webhooks {
       await broker.close()
     },
   }
+  return webhooks
 }
 
 /** Removes attempts after their retention, in steps. Several servers may do so at the same time. */
