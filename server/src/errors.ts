@@ -138,6 +138,16 @@ const catalog = {
     status: 409,
     hint: 'Give every worker its own client id, or wait until the lease call of this client id returns.',
   },
+  MESSAGE_NOT_FOUND: { status: 404, hint: 'Check the ids of the channel and the message.' },
+  CONSUMER_NOT_FOUND: { status: 404, hint: 'Check the ids of the channel and the consumer.' },
+  CONSUMER_CHANGED: {
+    status: 409,
+    hint: 'Read the consumer again, then repeat the request. Another request changed it at the same time.',
+  },
+  CONSUMER_NOT_PUSHED: {
+    status: 409,
+    hint: 'Use a consumer of type push. A pull consumer fetches its jobs itself.',
+  },
   ITEM_NOT_FOUND: {
     status: 404,
     hint: 'Use the current id. The item may be completed, moved or retried; a retried item gets a new id.',

@@ -14,10 +14,12 @@ import { toHttpLimits } from './api/http/http-limits.ts'
 import { allowReads } from './api/http/permission.ts'
 import { routes } from './api/routes.ts'
 import { createTestHookRoutes } from './api/test-hooks/routes.ts'
+import { toDeliveryRules, toDispatchRules } from './config/delivery-rules.ts'
 import { toRetention } from './config/retention.ts'
 import type { Settings } from './config/settings.ts'
 import { maskStore } from './config/store-text.ts'
 import { type Clock, toDate, usPerMs } from './core/instant.ts'
+import { createWebhooks, type Webhooks } from './drivers/webhook/webhooks.ts'
 import { createEngine } from './engine/create-engine.ts'
 import type { Engine } from './engine/engine.ts'
 import { createLoop, type Loop } from './engine/loop.ts'
@@ -35,11 +37,12 @@ import { countLetters, createLetterTotals, type LetterTotals } from './ops/lette
 import type { Logger } from './ops/log.ts'
 import { isLoopback } from './ops/loopback.ts'
 import { createMetrics } from './ops/metrics.ts'
+import { createPushMetrics, type PushMetrics } from './ops/push-metrics.ts'
 import { createReconciler, type Reconciler } from './ops/reconciler.ts'
 import { createStoreConnection, type StoreConnection } from './ops/store-connection.ts'
 import { createStoreWriteTimes, type StoreWriteTimes } from './ops/store-write-times.ts'
 import { createServerClock, type ServerClock } from './server-clock.ts'
-import { openStorage, type StoreTarget } from './storage/open-storage.ts'
+import { openStorage, type StoreOptions, type StoreTarget } from './storage/open-storage.ts'
 import { createSystemClock } from './system-clock.ts'
 import { version } from './version.ts'
 
@@ -78,6 +81,7 @@ type StoreParts = Readonly<{
   clockSkew: ClockSkew
   letterTotals: LetterTotals
   storeWrites: StoreWriteTimes
+  pushMetrics: PushMetrics
   /** Throws STORE_UNAVAILABLE with the reason while the store was never open. */
   engine(): Engine
   /** Throws STORE_UNAVAILABLE with the reason while the store was never open. */
@@ -85,6 +89,9 @@ type StoreParts = Readonly<{
   /** Undefined while the store was never open. */
   peekEngine(): Engine | undefined
   peekLetters(): Letters | undefined
+  /** Throws STORE_UNAVAILABLE with the reason while the store was never open. */
+  webhooks(): Webhooks
+  peekWebhooks(): Webhooks | undefined
 }>
 
 type BackgroundLoops = Readonly<{ reconciler: Reconciler; reconcileLoop: Loop; letterLoops: LetterLoops }>
@@ -134,6 +141,8 @@ function createStoreParts(
   const storeWrites = createStoreWriteTimes()
   let engine: Engine | undefined
   let letters: Letters | undefined
+  let webhooks: Webhooks | undefined
+  const pushMetrics = createPushMetrics()
   const clockSkew = createClockSkew({
     readOffsetUs: clock.machineOffsetUs,
     offsetMsMax: settings['clock.offset_max'],
@@ -141,18 +150,7 @@ function createStoreParts(
   })
   const connection = createStoreConnection({
     open: async () => {
-      const storage = await openStorage(store, {
-        ...(settings['test.hooks'] ? { clock } : { machineClock: clock.machine }),
-        sqliteSynchronous: settings['sqlite.synchronous'] === 'full' ? 'full' : 'normal',
-        sqliteLockWaitMs: settings['sqlite.lock_wait'],
-        mustExist: settings.must_exist,
-        onCreated: () => log.warn(`created new store at ${maskStore(settings.store)}`),
-        postgresPoolMax: settings['postgres.connections_max'],
-        postgresConnectTimeoutMs: settings['postgres.connect_timeout'],
-        postgresIdleMax: settings['database.max_idle_conns'] ?? 0,
-        postgresLifetimeMs: settings['database.conn_max_lifetime'],
-        isReadOnly: settings.read_only,
-      })
+      const storage = await openStorage(store, toStoreOptions(settings, clock, log))
       if (!settings['test.hooks']) clock.follow(storage.clock)
       engine = createEngine(storage, {
         clock,
@@ -169,6 +167,8 @@ function createStoreParts(
         logEngineEvent(log, event)
       })
       letters = createLetters({ storage, engine, clock, owner, retention: toRetention(settings), log })
+      webhooks = createServerWebhooks({ settings, log }, connection.storage, engine, clock, pushMetrics)
+      if (!settings.read_only) webhooks.start()
       return storage
     },
     log,
@@ -182,6 +182,7 @@ function createStoreParts(
     clockSkew,
     letterTotals,
     storeWrites,
+    pushMetrics,
     engine: () => {
       // Throws the reason while there is no store. An open store always has an engine and letters.
       connection.storage()
@@ -193,7 +194,47 @@ function createStoreParts(
     },
     peekEngine: () => engine,
     peekLetters: () => letters,
+    webhooks: () => {
+      connection.storage()
+      return webhooks as Webhooks
+    },
+    peekWebhooks: () => webhooks,
   }
+}
+
+function toStoreOptions(settings: Settings, clock: ServerClock, log: Logger): StoreOptions {
+  return {
+    ...(settings['test.hooks'] ? { clock } : { machineClock: clock.machine }),
+    sqliteSynchronous: settings['sqlite.synchronous'] === 'full' ? 'full' : 'normal',
+    sqliteLockWaitMs: settings['sqlite.lock_wait'],
+    mustExist: settings.must_exist,
+    onCreated: () => log.warn(`created new store at ${maskStore(settings.store)}`),
+    postgresPoolMax: settings['postgres.connections_max'],
+    postgresConnectTimeoutMs: settings['postgres.connect_timeout'],
+    postgresIdleMax: settings['database.max_idle_conns'] ?? 0,
+    postgresLifetimeMs: settings['database.conn_max_lifetime'],
+    isReadOnly: settings.read_only,
+  }
+}
+
+function createServerWebhooks(
+  { settings, log }: Pick<ServerOptions, 'settings' | 'log'>,
+  storage: StoreConnection['storage'],
+  engine: Engine,
+  clock: Clock,
+  metrics: PushMetrics,
+): Webhooks {
+  const isLoopbackAllowed = settings['webhooks.loopback_allowed'] ?? isLoopback(settings.host)
+  return createWebhooks({
+    storage,
+    engine: () => engine,
+    clock,
+    deliveryRules: toDeliveryRules(settings),
+    dispatchRules: toDispatchRules(settings),
+    addresses: { isLoopbackAllowed, allowed: settings['webhooks.allowed_targets'] },
+    onAttempt: metrics.count,
+    onError: (error) => log.warn({ err: error }, 'work on webhooks failed; will retry'),
+  })
 }
 
 function createBackgroundLoops(
@@ -229,7 +270,17 @@ function createBackgroundLoops(
 
 function createServerApi(
   { settings, store, log, collectReports }: ServerOptions,
-  { connection, clockSkew, letterTotals, storeWrites, engine, letters }: StoreParts,
+  {
+    connection,
+    clockSkew,
+    letterTotals,
+    storeWrites,
+    engine,
+    letters,
+    webhooks,
+    peekWebhooks,
+    pushMetrics,
+  }: StoreParts,
   { reconciler, letterLoops }: BackgroundLoops,
   clock: ServerClock,
 ): ReturnType<typeof createApi> {
@@ -259,6 +310,7 @@ function createServerApi(
     storage: connection.storage,
     engine,
     letters,
+    webhooks,
     health: () => readHealth(checks, version),
     createMetrics: (connections) =>
       createMetrics({
@@ -269,6 +321,8 @@ function createServerApi(
         readLetters: async () => readLetterFigures(connection.storage()),
         letterTotals,
         storeWrites,
+        pushes: pushMetrics,
+        readDispatch: () => peekWebhooks()?.dispatcher.counts(),
         connections,
         clockOffsetSeconds: clockSkew.offsetSeconds,
         reconciled: reconciler.state,
@@ -287,11 +341,12 @@ function createServerApi(
 function createStop(
   app: FastifyInstance,
   drain: Drain,
-  { connection, peekEngine, peekLetters }: StoreParts,
+  { connection, peekEngine, peekLetters, peekWebhooks }: StoreParts,
   { reconcileLoop, letterLoops }: BackgroundLoops,
   log: Logger,
 ): RunningServer['stop'] {
   let whenStopped: Promise<void> | undefined
+  let pushesEnded: Promise<unknown> = Promise.resolve()
   const finish = async (drained: Promise<number>): Promise<void> => {
     const aborted = await drained
     if (aborted > 0) log.warn({ requests: aborted }, 'requests were aborted: they took longer than the grace')
@@ -303,6 +358,7 @@ function createStop(
       peekEngine()?.close(),
       reconcileLoop.stop(),
       lettersClosed.catch(() => undefined),
+      pushesEnded,
     ]).then(() => connection.stop())
     await waitForStoreClose(closed, log)
     log.info('redrive has stopped')
@@ -314,6 +370,13 @@ function createStop(
       ?.close()
       .catch(() => undefined)
     void letterLoops.stop()
+    // A second call with a shorter grace aborts the pushes that are left.
+    pushesEnded = Promise.all([
+      pushesEnded,
+      peekWebhooks()
+        ?.stop(graceMs)
+        .catch(() => undefined),
+    ])
     whenStopped ??= finish(drained)
     return whenStopped
   }

@@ -1,4 +1,5 @@
 import type { Clock } from '../core/instant.ts'
+import type { Webhooks } from '../drivers/webhook/webhooks.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Letters } from '../letters/letters.ts'
 import type { Health } from '../ops/health.ts'
@@ -28,6 +29,8 @@ export type ApiContext = Readonly<{
   engine: () => Engine
   /** Throws STORE_UNAVAILABLE while the store cannot be reached. */
   letters: () => Letters
+  /** Throws STORE_UNAVAILABLE while the store cannot be reached. */
+  webhooks: () => Webhooks
   health: () => Health
   metrics: Pick<Metrics, 'contentType' | 'render'>
   /** Returns the OpenAPI document as JSON text. */

@@ -1,4 +1,5 @@
 import { tlsModes } from '../storage/contract/tls.ts'
+import { deliverySettings } from './delivery-settings.ts'
 import type { Setting } from './setting-kinds.ts'
 import { boolean, bytes, choice, duration, integer, pem, secret, string } from './setting-kinds.ts'
 import { maskStore } from './store-text.ts'
@@ -295,6 +296,8 @@ export const settingsTable = {
     max: '1m',
     sentence: 'How often the server checks campaigns that wait for their rate limit or for outcomes.',
   }),
+
+  ...deliverySettings,
 
   'test.hooks': boolean({
     default: false,

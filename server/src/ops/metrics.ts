@@ -14,6 +14,7 @@ import { combineMetrics, type MetricReport } from './combined-metrics.ts'
 import { otherLabel } from './labelled-totals.ts'
 import { createLetterMetrics, type LetterFigures, registerLetterTotals } from './letter-metrics.ts'
 import type { LetterTotals } from './letter-totals.ts'
+import type { DispatchFigures, PushMetrics } from './push-metrics.ts'
 import type { ReconcileState } from './reconciler.ts'
 import type { StoreWriteTimes } from './store-write-times.ts'
 
@@ -28,6 +29,10 @@ export type MetricsSources = Readonly<{
   /** The actions of this server on letters. */
   letterTotals: LetterTotals
   storeWrites: StoreWriteTimes
+  /** The pushes of this server to webhook consumers. */
+  pushes: PushMetrics
+  /** Undefined while the store was never open. */
+  readDispatch: () => DispatchFigures | undefined
   connections: () => number
   /** How far the clock of this machine is ahead of the clock of the store; null if the store has none. */
   clockOffsetSeconds: () => number | null
@@ -83,6 +88,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
   const items = createItemMetrics(storeRegistry)
   const letterMetrics = createLetterMetrics(storeRegistry)
   registerLetterTotals(registry, sources.letterTotals)
+  sources.pushes.register(registry, sources.readDispatch)
 
   let rendering: Promise<string> | undefined
   const readStore = async (): Promise<void> => {

@@ -15,6 +15,9 @@ import { undoRoutes } from './letters/undo.ts'
 import { queueAdminRoutes } from './queues/queue-admin.ts'
 import { queueItemRoutes } from './queues/queue-items.ts'
 import { queueRoutes } from './queues/queues.ts'
+import { attemptRoutes } from './webhooks/attempts.ts'
+import { consumerRoutes } from './webhooks/consumers.ts'
+import { secretRoutes } from './webhooks/secrets.ts'
 
 /**
  * The routes of Redrive's own API.
@@ -40,4 +43,7 @@ export const v1Routes: readonly Route[] = [
   ...campaignRoutes,
   ...campaignEventRoutes,
   ...auditRoutes,
+  ...consumerRoutes,
+  ...attemptRoutes,
+  ...secretRoutes,
 ]

@@ -22,6 +22,7 @@ import type { ArchiveCommand, ArchiveResults, ArchiveStore } from './archive.ts'
 import type { AuditCommand, AuditResults, AuditStore } from './audit.ts'
 import type { CampaignCommand, CampaignResults, CampaignStore } from './campaigns.ts'
 import type { CountStore } from './counts.ts'
+import type { DeliveryCommand, DeliveryResults, DeliveryStore } from './deliveries.ts'
 import type { ItemCommand, ItemResults, ItemStore } from './items.ts'
 import type { LetterCommand, LetterResults, LetterStore } from './letters.ts'
 import type { LockCommand, LockResults } from './locks.ts'
@@ -36,6 +37,7 @@ export interface Storage
     LetterStore,
     CampaignStore,
     WebhookStore,
+    DeliveryStore,
     AuditStore,
     AccessStore {
   readonly kind: 'sqlite' | 'postgres'
@@ -83,6 +85,7 @@ export type Command =
   | CampaignCommand
   | AccessCommand
   | WebhookCommand
+  | DeliveryCommand
 
 /** The type of the result of each command, by its `op`. */
 export type Results = QueueResults &
@@ -93,7 +96,8 @@ export type Results = QueueResults &
   LetterResults &
   CampaignResults &
   AccessResults &
-  WebhookResults
+  WebhookResults &
+  DeliveryResults
 
 export type ResultOf<C extends Command> = Results[C['op']]
 export type ResultsOf<C extends readonly Command[]> = { -readonly [K in keyof C]: ResultOf<C[K]> }

@@ -8,6 +8,8 @@ import { restoreLetters } from './archive/restore.ts'
 import { writeAudit } from './audit/audit.ts'
 import { freezeIds, freezeLetters, skipLetters } from './campaigns/campaign-letters.ts'
 import { putCampaign } from './campaigns/campaigns.ts'
+import { recordAttempts } from './deliveries/attempts.ts'
+import { pruneDeliveries, putDelivery, recordDeliveryFigures } from './deliveries/deliveries.ts'
 import { advance } from './items/advance.ts'
 import { tryCompletePlain } from './items/complete-plain.ts'
 import { importItems } from './items/import.ts'
@@ -92,6 +94,10 @@ const handlers: Handlers = {
   'delete-consumer': oneByOne(deleteConsumer),
   'accept-messages': acceptMessages,
   'dispatch-messages': oneByOne(dispatchMessages),
+  'put-delivery': oneByOne(putDelivery),
+  'record-attempts': recordAttempts,
+  'record-delivery-figures': oneByOne(recordDeliveryFigures),
+  'prune-deliveries': oneByOne(pruneDeliveries),
   'dispatch-scheduled': oneByOne(dispatchScheduled),
   'take-job': oneByOne(takeJob),
 }

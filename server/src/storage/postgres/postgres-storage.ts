@@ -19,6 +19,13 @@ import type {
   StoredCampaign,
 } from '../contract/campaigns.ts'
 import type { CountsQuery, PartitionCounts, QueueCounts, QueueCountsQuery } from '../contract/counts.ts'
+import type {
+  AttemptsQuery,
+  ConsumerFigures,
+  FiguresQuery,
+  StoredAttempt,
+  StoredDelivery,
+} from '../contract/deliveries.ts'
 import type { Difference } from '../contract/difference.ts'
 import type { ItemsQuery } from '../contract/items.ts'
 import type {
@@ -70,6 +77,8 @@ import { readCounts, readQueueCounts } from './counts/counts.ts'
 import { countLetters, countOpenSince } from './counts/letter-count-queries.ts'
 import { FirstMinuteCache } from './counts/time-bucket-retention.ts'
 import { reconcileCounts, verifyCounts } from './counts/verify.ts'
+import { listAttempts } from './deliveries/attempts.ts'
+import { getDelivery, listDeliveries, sumDeliveryFigures } from './deliveries/deliveries.ts'
 import { GroupCommit } from './group-commit.ts'
 import { nextDueAt } from './items/advance.ts'
 import { LeaseCursors } from './items/lease-cursors.ts'
@@ -379,6 +388,22 @@ class PostgresStorage implements Storage {
 
   readJobs(jobs: readonly JobLocation[]): Promise<readonly JobState[]> {
     return this.#run(() => readJobs(this.#store.connections, jobs))
+  }
+
+  listDeliveries({ changedSince }: Readonly<{ changedSince?: Instant }>): Promise<readonly StoredDelivery[]> {
+    return this.#run(() => listDeliveries(this.#store.connections, changedSince))
+  }
+
+  getDelivery(channelId: string, consumerId: string): Promise<StoredDelivery | null> {
+    return this.#run(() => getDelivery(this.#store.connections, channelId, consumerId))
+  }
+
+  listAttempts(query: AttemptsQuery): Promise<readonly StoredAttempt[]> {
+    return this.#run(() => listAttempts(this.#store.connections, query))
+  }
+
+  sumDeliveryFigures(query: FiguresQuery): Promise<readonly ConsumerFigures[]> {
+    return this.#run(() => sumDeliveryFigures(this.#store.connections, query))
   }
 
   nextDueAt(): Promise<Instant | null> {

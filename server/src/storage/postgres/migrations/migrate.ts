@@ -18,6 +18,7 @@ import { findLetters } from './0006_find-letters.ts'
 import { access } from './0007_access.ts'
 import { auditChain } from './0008_audit-chain.ts'
 import { webhooks } from './0009_webhooks.ts'
+import { deliveries } from './0010_deliveries.ts'
 import { dlqStatements } from './dlq-statements.ts'
 
 export const migrations: readonly Migration[] = [
@@ -30,6 +31,7 @@ export const migrations: readonly Migration[] = [
   { name: '0007_access', sql: access },
   { name: '0008_audit-chain', sql: auditChain },
   { name: '0009_webhooks', sql: webhooks },
+  { name: '0010_deliveries', sql: deliveries },
 ]
 
 /** The oldest PostgreSQL that supports all our statements. */

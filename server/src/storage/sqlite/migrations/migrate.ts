@@ -18,6 +18,7 @@ import { findLetters } from './0006_find-letters.ts'
 import { access } from './0007_access.ts'
 import { auditChain } from './0008_audit-chain.ts'
 import { webhooks } from './0009_webhooks.ts'
+import { deliveries } from './0010_deliveries.ts'
 
 /** Marks a file as ours ("Rdrv"), so that another program's database is never migrated by mistake. */
 const applicationId = 0x52647276
@@ -32,6 +33,7 @@ export const migrations: readonly Migration[] = [
   { name: '0007_access', sql: access },
   { name: '0008_audit-chain', sql: auditChain },
   { name: '0009_webhooks', sql: webhooks },
+  { name: '0010_deliveries', sql: deliveries },
 ]
 
 /** The record of the migrations that a file ran. It is created by this program, not by a migration. */

@@ -9,6 +9,8 @@ import { readCounts, readQueueCounts } from '../counts/counts.ts'
 import { countLetters, countOpenSince } from '../counts/letter-count-queries.ts'
 import { verifyCounts } from '../counts/verify.ts'
 import { compareArrivals } from '../counts/verify-arrivals.ts'
+import { listAttempts } from '../deliveries/attempts.ts'
+import { getDelivery, listDeliveries, sumDeliveryFigures } from '../deliveries/deliveries.ts'
 import { nextDueAt } from '../items/advance.ts'
 import { listArchive, listItems } from '../items/list-items.ts'
 import { listEdits } from '../letters/edits.ts'
@@ -86,6 +88,10 @@ const handlers = {
   scheduled: (database, { channelId, id }) => getScheduled(database, channelId, id),
   undispatched: (database, { query }) => listUndispatched(database, query),
   jobs: (database, { jobs }) => readJobs(database, jobs),
+  deliveries: (database, { changedSince }) => listDeliveries(database, changedSince),
+  delivery: (database, { channelId, consumerId }) => getDelivery(database, channelId, consumerId),
+  attempts: (database, { query }) => listAttempts(database, query),
+  'delivery-figures': (database, { query }) => sumDeliveryFigures(database, query),
   'next-due': (database) => nextDueAt(database),
   verify: (database, { isRepairableOnly }) =>
     isRepairableOnly ? verifyCounts(database) : [...verifyCounts(database), ...compareArrivals(database)],

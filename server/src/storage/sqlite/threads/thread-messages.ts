@@ -10,6 +10,7 @@ import type { AccessQuery, CredentialRef } from '../../contract/access.ts'
 import type { AuditQuery } from '../../contract/audit.ts'
 import type { CampaignLettersQuery, CampaignsQuery } from '../../contract/campaigns.ts'
 import type { CountsQuery, QueueCountsQuery } from '../../contract/counts.ts'
+import type { AttemptsQuery, FiguresQuery } from '../../contract/deliveries.ts'
 import type { ItemsQuery } from '../../contract/items.ts'
 import type {
   GroupsQuery,
@@ -71,6 +72,10 @@ export type ReadCall =
   | Readonly<{ read: 'message-counts'; channelId: string }>
   | Readonly<{ read: 'undispatched'; query: UndispatchedQuery }>
   | Readonly<{ read: 'jobs'; jobs: readonly JobLocation[] }>
+  | Readonly<{ read: 'deliveries'; changedSince: Instant | undefined }>
+  | Readonly<{ read: 'delivery'; channelId: string; consumerId: string }>
+  | Readonly<{ read: 'attempts'; query: AttemptsQuery }>
+  | Readonly<{ read: 'delivery-figures'; query: FiguresQuery }>
   | Readonly<{ read: 'next-due' }>
   /** `isRepairableOnly`: only the counts that `reconcile` can correct. */
   | Readonly<{ read: 'verify'; isRepairableOnly: boolean }>
