@@ -246,10 +246,11 @@ const catalog = {
     hint: 'Check the namespace, the role and the user. POST /v1/rolebindings.list lists all bindings.',
   },
   ROLE_BINDING_EXISTS: { status: 409, hint: 'No action is needed: the user has the role already.' },
-  CHANNEL_NOT_FOUND: { status: 404, hint: 'Check the id, or create the channel with PUT /channel/{channelId}.' },
+  CHANNEL_NOT_FOUND: {
+    status: 404,
+    hint: 'Check the id, or create the channel with PUT /channel/{channelId}.',
+  },
   PRODUCER_NOT_FOUND: { status: 404, hint: 'Check the id. GET /producers lists all producers.' },
-  CONSUMER_NOT_FOUND: { status: 404, hint: 'Check the ids of the channel and the consumer.' },
-  MESSAGE_NOT_FOUND: { status: 404, hint: 'Check the ids of the channel and the message.' },
   JOB_NOT_FOUND: { status: 404, hint: 'Check the id. The job may have been deleted, or not be dead.' },
   PRODUCER_UNKNOWN: {
     status: 401,

@@ -14,10 +14,12 @@ import { toHttpLimits } from './api/http/http-limits.ts'
 import { allowReads } from './api/http/permission.ts'
 import { routes } from './api/routes.ts'
 import { createTestHookRoutes } from './api/test-hooks/routes.ts'
+import { defaultWebhookOptions, type WebhookOptions } from './api/webhook/options.ts'
 import { toDeliveryRules, toDispatchRules } from './config/delivery-rules.ts'
 import { toRetention } from './config/retention.ts'
 import type { Settings } from './config/settings.ts'
 import { maskStore } from './config/store-text.ts'
+import { toGateway } from './config/webhook-gateway.ts'
 import { type Clock, toDate, usPerMs } from './core/instant.ts'
 import { createWebhooks, type Webhooks } from './drivers/webhook/webhooks.ts'
 import { createEngine } from './engine/create-engine.ts'
@@ -217,6 +219,11 @@ function toStoreOptions(settings: Settings, clock: ServerClock, log: Logger): St
   }
 }
 
+function toWebhookOptions(settings: Settings): WebhookOptions {
+  const scheduleDelayUsMin = settings['webhooks.schedule_delay_min'] * usPerMs
+  return { ...defaultWebhookOptions, scheduleDelayUsMin }
+}
+
 function createServerWebhooks(
   { settings, log }: Pick<ServerOptions, 'settings' | 'log'>,
   storage: StoreConnection['storage'],
@@ -232,6 +239,11 @@ function createServerWebhooks(
     deliveryRules: toDeliveryRules(settings),
     dispatchRules: toDispatchRules(settings),
     addresses: { isLoopbackAllowed, allowed: settings['webhooks.allowed_targets'] },
+    schedule: {
+      intervalMs: settings['webhooks.schedule_interval'],
+      batchMax: settings['webhooks.schedule_batch'],
+    },
+    isRecovering: settings['webhooks.recovery_enabled'],
     onAttempt: metrics.count,
     onError: (error) => log.warn({ err: error }, 'work on webhooks failed; will retry'),
   })
@@ -311,6 +323,8 @@ function createServerApi(
     engine,
     letters,
     webhooks,
+    webhookOptions: toWebhookOptions(settings),
+    webhookGateway: toGateway(settings),
     health: () => readHealth(checks, version),
     createMetrics: (connections) =>
       createMetrics({
@@ -322,6 +336,7 @@ function createServerApi(
         letterTotals,
         storeWrites,
         pushes: pushMetrics,
+        readDeadJobs: async () => connection.storage().listConsumerCounts(),
         readDispatch: () => peekWebhooks()?.dispatcher.counts(),
         connections,
         clockOffsetSeconds: clockSkew.offsetSeconds,

@@ -15,16 +15,27 @@ import { createLeaseCalls } from './lease-calls.ts'
 import { swaggerUiFolder } from './pages/docs.ts'
 import { defaultLimits, type QueueApiLimits } from './queue/limits.ts'
 import * as table from './routes.ts'
+import { defaultWebhookOptions, type WebhookGateway, type WebhookOptions } from './webhook/options.ts'
 
 /** The parts of the context that the caller supplies; `createApi` creates the rest. */
 export type ApiParts = Readonly<
   Omit<
     ApiContext,
-    'openapi' | 'stopping' | 'metrics' | 'queueLimits' | 'dlqLimits' | 'leaseCalls' | 'bodyThread'
+    | 'openapi'
+    | 'stopping'
+    | 'metrics'
+    | 'queueLimits'
+    | 'dlqLimits'
+    | 'webhookOptions'
+    | 'webhookGateway'
+    | 'leaseCalls'
+    | 'bodyThread'
   > & {
     bodyThread?: BodyThread
     queueLimits?: QueueApiLimits
     dlqLimits?: DlqLimits
+    webhookOptions?: WebhookOptions
+    webhookGateway?: WebhookGateway | null
     createMetrics: (connections: () => number) => Metrics
     isLocalOnly: boolean
     authorize?: Authorize
@@ -39,7 +50,8 @@ export async function createApi(
 ): Promise<Readonly<{ app: FastifyInstance; drain: Drain; metrics: Metrics }>> {
   const { createMetrics, isLocalOnly, authorize = allowAll, ...rest } = parts
   const { routes = table.routes, dialects = table.dialects, ...others } = rest
-  const { queueLimits = defaultLimits, dlqLimits = defaultDlqLimits, ...context } = others
+  const { queueLimits = defaultLimits, dlqLimits = defaultDlqLimits, ...given } = others
+  const { webhookOptions = defaultWebhookOptions, webhookGateway = null, ...context } = given
   const { bodyThread = createBodyThread() } = context
   const metrics: Metrics = createMetrics(() => drain.connections())
   const { app, drain } = createHttpServer({
@@ -59,6 +71,8 @@ export async function createApi(
       ...context,
       queueLimits,
       dlqLimits,
+      webhookOptions,
+      webhookGateway,
       leaseCalls: createLeaseCalls(),
       bodyThread,
       metrics,

@@ -1,12 +1,13 @@
 import type { Notify } from '../config/notify.ts'
 import { openStoreTarget } from '../config/open-store-target.ts'
-import { createSecrets } from '../config/secrets.ts'
+import { createSecrets, type Secrets } from '../config/secrets.ts'
 import type { Settings } from '../config/settings.ts'
 import type { StoreTarget } from '../storage/open-storage.ts'
 import type { Context } from './context.ts'
 
 export type OpenedTarget = Readonly<{
   target: StoreTarget
+  secrets: Pick<Secrets, 'read'>
   /** Revokes leased credentials. Call it after the store is closed. */
   close(): Promise<void>
 }>
@@ -29,7 +30,7 @@ export async function openTarget(
     if (target.kind === 'postgres') await target.credentials?.close()
     await secrets.close()
   }
-  return { target, close: () => withinMs(close(), closeMsMax) }
+  return { target, secrets, close: () => withinMs(close(), closeMsMax) }
 }
 
 async function withinMs(work: Promise<void>, msMax: number): Promise<void> {

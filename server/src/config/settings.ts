@@ -3,6 +3,7 @@ import { deliverySettings } from './delivery-settings.ts'
 import type { Setting } from './setting-kinds.ts'
 import { boolean, bytes, choice, duration, integer, pem, secret, string } from './setting-kinds.ts'
 import { maskStore } from './store-text.ts'
+import { webhookSettings } from './webhook-settings.ts'
 
 /**
  * The table of all settings: name, type, default, bounds and sentence. The name is used in redrive.yaml; the
@@ -298,6 +299,7 @@ export const settingsTable = {
   }),
 
   ...deliverySettings,
+  ...webhookSettings,
 
   'test.hooks': boolean({
     default: false,

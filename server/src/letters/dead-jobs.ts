@@ -1,6 +1,6 @@
 /**
- * Actions on the dead jobs of a webhook consumer, which are the open letters of its dead queue. Steps of up to
- * 1,000 letters are a transaction each, with the counts and the audit rows, so no step blocks other writes for
+ * Actions on the dead jobs of a webhook consumer, which are the open letters of its dead queue. Each step of
+ * up to 1,000 letters is a transaction, with its counts and audit rows, so no step blocks other writes for
  * long.
  */
 import type { QueueName } from '../core/ids.ts'

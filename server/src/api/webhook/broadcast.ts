@@ -72,7 +72,10 @@ export const broadcastRoute = webhookRoute({
     })
     if (!accepted.isAccepted) throw refuse(accepted.refusal, request, channelId, id)
     const kind = dueAt === null ? 'message' : 'scheduled-message'
-    return reply.code(201).header('Location', toPath('channel', channelId, kind, id)).send()
+    return reply
+      .code(201)
+      .header('Location', toPath('channel', channelId, kind, id))
+      .send()
   },
 })
 
@@ -80,7 +83,10 @@ function readMessageId(request: FastifyRequest): string | undefined {
   const id = readHeader(request, 'x-broker-message-id')
   if (id === null || id === '') return undefined
   if (id.length <= idMax && findTextFault(id) === undefined) return id
-  throw new KnownError('BAD_REQUEST', `X-Broker-Message-ID has ${id.length} characters; the limit is ${idMax}`)
+  throw new KnownError(
+    'BAD_REQUEST',
+    `X-Broker-Message-ID has ${id.length} characters; the limit is ${idMax}`,
+  )
 }
 
 const priorityMax = 2 ** 31 - 1

@@ -21,8 +21,8 @@ import {
   Pages,
   readForm,
   readPage,
-  toPath,
   tokenHeaders,
+  toPath,
 } from './requests.ts'
 import { webhookRoute } from './webhook-route.ts'
 

@@ -51,7 +51,9 @@ const ConsumerView = component(
     ...entityFields,
     CallbackURL: link('Where jobs of the consumer are pushed.'),
     DeadLetterQueueURL: link('Link to the dead jobs of the consumer.'),
-    Type: Type.Enum(['push', 'pull'], { description: 'Whether jobs are pushed, or the consumer fetches them.' }),
+    Type: Type.Enum(['push', 'pull'], {
+      description: 'Whether jobs are pushed, or the consumer fetches them.',
+    }),
   }),
 )
 export const LinkList = component(
@@ -148,7 +150,9 @@ const producerRoutes = [
     summary: 'Lists producers, newest first.',
     schema: { querystring: PageParameters, response: { 200: LinkList } },
     handler: async (request, _reply, { storage }) =>
-      listLinks(request, await storage().listProducers(readPage(request)), ({ id }) => toPath('producer', id)),
+      listLinks(request, await storage().listProducers(readPage(request)), ({ id }) =>
+        toPath('producer', id),
+      ),
   }),
   webhookRoute({
     ...reading,
@@ -279,7 +283,9 @@ const consumerRoutes = [
     operationId: 'deleteWebhookConsumer',
     summary: 'Deletes a consumer that has no jobs.',
     errors: ['CHANNEL_NOT_FOUND', 'CONSUMER_NOT_FOUND', 'CONSUMER_HAS_JOBS', 'CONDITION_FAILED'],
-    openapi: { headers: Type.Object({ 'If-Unmodified-Since': Type.String({ description: 'Its Last-Modified.' }) }) },
+    openapi: {
+      headers: Type.Object({ 'If-Unmodified-Since': Type.String({ description: 'Its Last-Modified.' }) }),
+    },
     schema: { params: ConsumerParams, response: { 204: Type.Null({ description: 'Deleted.' }) } },
     handler: async (request, reply, { webhooks }) => {
       const { channelId, consumerId } = request.params
@@ -289,7 +295,10 @@ const consumerRoutes = [
       if (refusal === null) return reply.code(204).send()
       if (refusal === 'missing') throw consumerNotFound(channelId, consumerId)
       if (refusal !== 'has-jobs') throw refuseCondition(refusal)
-      throw new KnownError('CONSUMER_HAS_JOBS', `consumer ${consumerId} of channel ${channelId} still has jobs`)
+      throw new KnownError(
+        'CONSUMER_HAS_JOBS',
+        `consumer ${consumerId} of channel ${channelId} still has jobs`,
+      )
     },
   }),
 ] as const

@@ -41,8 +41,7 @@ export async function authorizeConsumer(
 ): Promise<Consumer> {
   checkToken(request, 'channel', await findChannel(context, channelId))
   const consumer = await context.storage().getConsumer(channelId, consumerId)
-  if (consumer === null)
-    throw new KnownError(unknown, `channel ${channelId} has no consumer ${consumerId}`)
+  if (consumer === null) throw new KnownError(unknown, `channel ${channelId} has no consumer ${consumerId}`)
   checkToken(request, 'consumer', consumer)
   return consumer
 }

@@ -13,7 +13,7 @@ import { webhookApi } from './dialect.ts'
 import { consumerPath } from './entities.ts'
 import { authorizeConsumer } from './find.ts'
 import { jobFields, requeuePath, StatusName, toStatusName, viewJob } from './job-view.ts'
-import { ConsumerParams, JobParams, readBytes, toPath, tokenHeaders } from './requests.ts'
+import { ConsumerParams, JobParams, readBytes, tokenHeaders, toPath } from './requests.ts'
 import { webhookRoute } from './webhook-route.ts'
 
 const countDefault = 25
@@ -65,7 +65,9 @@ export const jobRoutes = [
     schema: {
       params: ConsumerParams,
       querystring: Type.Object({
-        limit: Type.Optional(Type.String({ description: 'Number of jobs. Default: 25; above 100 means 100.' })),
+        limit: Type.Optional(
+          Type.String({ description: 'Number of jobs. Default: 25; above 100 means 100.' }),
+        ),
       }),
       response: { 200: Type.Object({ Result: Type.Array(QueuedJobView, { description: 'The jobs.' }) }) },
     },
@@ -190,7 +192,12 @@ function readJsonObject(request: FastifyRequest): Readonly<Record<string, unknow
   throw new KnownError('BAD_REQUEST', 'the body is not a JSON object')
 }
 
-function viewQueued({ jobId, priority, incrementalSeconds, message }: QueuedJob): Static<typeof QueuedJobView> {
+function viewQueued({
+  jobId,
+  priority,
+  incrementalSeconds,
+  message,
+}: QueuedJob): Static<typeof QueuedJobView> {
   const decoder = new TextDecoder()
   return {
     ID: jobId,

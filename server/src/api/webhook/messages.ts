@@ -10,7 +10,15 @@ import { webhookApi } from './dialect.ts'
 import { LinkList } from './entities.ts'
 import { findChannel } from './find.ts'
 import { JobView, viewJob } from './job-view.ts'
-import { ChannelParams, linkPages, MessageParams, PageParameters, Pages, readPage, toPath } from './requests.ts'
+import {
+  ChannelParams,
+  linkPages,
+  MessageParams,
+  PageParameters,
+  Pages,
+  readPage,
+  toPath,
+} from './requests.ts'
 import { webhookRoute } from './webhook-route.ts'
 
 const Headers = Type.Record(Type.String(), Type.String(), { description: 'The stored metadata headers.' })

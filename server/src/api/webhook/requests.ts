@@ -113,7 +113,9 @@ export function setLastModified(reply: FastifyReply, changedAt: Instant): void {
 
 /** A time in whole seconds. */
 export function formatSecond(instant: Instant): string {
-  return toDate(instant).toISOString().replace(/\.\d+Z$/, 'Z')
+  return toDate(instant)
+    .toISOString()
+    .replace(/\.\d+Z$/, 'Z')
 }
 
 /** `expected`: the channel or the consumer. */

@@ -96,7 +96,10 @@ export const statusRoutes = [
             Producers: Type.Array(SeedEntry, { description: 'Producers of the configuration.' }),
             Channels: Type.Array(SeedEntry, { description: 'Channels of the configuration.' }),
             Consumers: Type.Array(
-              Type.Object({ ...SeedEntry.properties, Channel: Type.String({ description: 'Id of its channel.' }) }),
+              Type.Object({
+                ...SeedEntry.properties,
+                Channel: Type.String({ description: 'Id of its channel.' }),
+              }),
               { description: 'Consumers of the configuration.' },
             ),
           }),

@@ -106,7 +106,10 @@ async function takeJob(
   return (await engine().write([command]))[0].isTaken
 }
 
-function toTakenJob({ item, letterId, failure }: FoundJob['state'], { actor }: Trace): TakeJob['job'] | undefined {
+function toTakenJob(
+  { item, letterId, failure }: FoundJob['state'],
+  { actor }: Trace,
+): TakeJob['job'] | undefined {
   if (item !== null) return { itemId: item.id }
   // The counter grows by 1, and the attempt that begins now is one more than the retries.
   return letterId === null ? undefined : { letterId, actor, attempts: countRetriesOfDead(failure) + 2 }

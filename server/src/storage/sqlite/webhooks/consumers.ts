@@ -12,8 +12,10 @@ import type {
   PutResult,
   WebhookResults,
 } from '../../contract/webhooks.ts'
+import { queueEntries } from '../../shared/audit-entries.ts'
 import { readNumber } from '../../shared/row-values.ts'
 import { toConsumer, toConsumerCounts } from '../../shared/webhook-rows.ts'
+import { insertAudit } from '../audit/audit.ts'
 import type { Database } from '../connection/database.ts'
 import { deleteQueue } from '../queues/delete-queue.ts'
 import { createQueue, updateQueue } from '../queues/queues.ts'
@@ -32,6 +34,9 @@ export function putConsumer(transaction: Transaction, command: PutConsumer): Put
     before.callbackUrl === callbackUrl &&
     before.type === type
   const decision = decidePut(before, isSame, condition, now)
+  const target = `${channelId}/${id}`
+  if (decision.outcome === 'create' || decision.outcome === 'update')
+    insertAudit(database, queueEntries(command.trace, target, 1, { name, callbackUrl, type }))
   switch (decision.outcome) {
     case 'create':
       insertConsumer(transaction, command, channel, decision.changedAt)
@@ -77,7 +82,7 @@ function insertConsumer(
 
 export function deleteConsumer(
   transaction: Transaction,
-  { channelId, id, condition }: DeleteConsumer,
+  { channelId, id, condition, trace }: DeleteConsumer,
 ): WebhookResults['delete-consumer'] {
   const { database } = transaction
   const consumer = getConsumer(database, channelId, id)
@@ -89,6 +94,7 @@ export function deleteConsumer(
   database.run('delete from webhook_consumers where number = ?', number)
   deleteQueue(transaction, { op: 'delete-queue', name: queue, isForced: true })
   deleteQueue(transaction, { op: 'delete-queue', name: deadQueue, isForced: true })
+  insertAudit(database, queueEntries(trace, `${channelId}/${id}`, 1, {}))
   return { refusal: null }
 }
 
