@@ -200,6 +200,19 @@ const catalog = {
     status: 409,
     hint: 'Retention is already running on another server; no action is needed.',
   },
+  KAFKA_UNAVAILABLE: {
+    status: 503,
+    publicMessage: 'the Kafka cluster does not answer',
+    hint: 'Retry the request. The server reconnects to the cluster automatically; GET /health has the reason.',
+  },
+  KAFKA_PARTITION_LOST: {
+    status: 409,
+    hint: 'Stop reading this partition: another server has taken it over and continues.',
+  },
+  SOURCE_ID_EXISTS: {
+    status: 409,
+    hint: 'Import the items without isNewOnly: those that are already there are then skipped.',
+  },
   LOCK_LOST: { status: 409, hint: 'Stop this work: another server has taken it over.' },
   CREDENTIAL_MISSING: {
     status: 401,

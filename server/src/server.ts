@@ -17,10 +17,14 @@ import { createTestHookRoutes } from './api/test-hooks/routes.ts'
 import { defaultWebhookOptions, type WebhookOptions } from './api/webhook/options.ts'
 import { toDeliveryRules, toDispatchRules } from './config/delivery-rules.ts'
 import { toRetention } from './config/retention.ts'
+import type { Secret } from './config/secret.ts'
 import type { Settings } from './config/settings.ts'
 import { maskStore } from './config/store-text.ts'
 import { toGateway } from './config/webhook-gateway.ts'
 import { type Clock, toDate, usPerMs } from './core/instant.ts'
+import { mapSecrets } from './core/kafka/cluster.ts'
+import { createKafka } from './drivers/kafka/create-kafka.ts'
+import type { Kafka, KafkaClusterHealth } from './drivers/kafka/kafka.ts'
 import { createWebhooks, type Webhooks } from './drivers/webhook/webhooks.ts'
 import { createEngine } from './engine/create-engine.ts'
 import type { Engine } from './engine/engine.ts'
@@ -32,7 +36,7 @@ import { createLetterLoops, type LetterLoops } from './letters/loops.ts'
 import { type ClockSkew, createClockSkew } from './ops/clock-skew.ts'
 import type { MetricReport } from './ops/combined-metrics.ts'
 import { logEngineEvent } from './ops/engine-log.ts'
-import { readHealth } from './ops/health.ts'
+import { type HealthCheck, readHealth } from './ops/health.ts'
 import { labelValuesMax } from './ops/labelled-totals.ts'
 import { readLetterFigures } from './ops/letter-metrics.ts'
 import { countLetters, createLetterTotals, type LetterTotals } from './ops/letter-totals.ts'
@@ -65,6 +69,8 @@ export type ServerOptions = Readonly<{
   log: Logger
   /** Collects the metrics of all processes that serve this port. */
   collectReports?: () => Promise<readonly MetricReport[]>
+  /** Reads a secret of the settings, which may be a reference. Default: it is the secret itself. */
+  readSecret?: (given: Secret) => Promise<Secret>
   /** For tests: the clock of this machine. */
   machineClock?: Clock
 }>
@@ -114,7 +120,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const owner = store.kind === 'postgres' ? randomUUID() : 'the only server'
   const parts = createStoreParts(options, clock, owner)
   const loops = createBackgroundLoops(options, parts, clock, owner)
-  const { app, drain, metrics } = await createServerApi(options, parts, loops, clock)
+  const kafka = createKafkaDriver(options, parts, clock)
+  const { app, drain, metrics } = await createServerApi(options, parts, loops, kafka, clock)
   try {
     await parts.connection.start()
     await listen(app, settings.host, settings.port)
@@ -130,8 +137,9 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   else {
     loops.reconcileLoop.start()
     loops.letterLoops.start()
+    kafka.start()
   }
-  return { url, stop: createStop(app, drain, parts, loops, log), reportMetrics: metrics.report }
+  return { url, stop: createStop(app, drain, parts, loops, kafka, log), reportMetrics: metrics.report }
 }
 
 function createStoreParts(
@@ -280,6 +288,31 @@ function createBackgroundLoops(
   return { reconciler, reconcileLoop, letterLoops }
 }
 
+function createKafkaDriver(
+  { settings, log, readSecret = async (given) => given }: ServerOptions,
+  { connection, engine }: StoreParts,
+  clock: ServerClock,
+): Kafka {
+  return createKafka({
+    clusters: settings['kafka.clusters'].map((cluster) =>
+      mapSecrets(cluster, (secret) => async () => (await readSecret(secret)).reveal()),
+    ),
+    engine,
+    storage: connection.storage,
+    clock,
+    owner: randomUUID(),
+    intervals: {
+      discoveryMs: settings['kafka.discovery_interval'],
+      proofMs: settings['kafka.proof_interval'],
+      proofGraceMs: settings['kafka.proof_grace'],
+      proofTimeoutMs: settings['kafka.proof_timeout'],
+      lagMs: settings['kafka.lag_interval'],
+      backoffMsMax: settings['kafka.retry_backoff_max'],
+    },
+    log,
+  })
+}
+
 function createServerApi(
   { settings, store, log, collectReports }: ServerOptions,
   {
@@ -294,6 +327,7 @@ function createServerApi(
     pushMetrics,
   }: StoreParts,
   { reconciler, letterLoops }: BackgroundLoops,
+  kafka: Kafka,
   clock: ServerClock,
 ): ReturnType<typeof createApi> {
   const readStoreState = () => {
@@ -325,7 +359,7 @@ function createServerApi(
     webhooks,
     webhookOptions: toWebhookOptions(settings),
     webhookGateway: toGateway(settings),
-    health: () => readHealth(checks, version),
+    health: () => readHealth([...checks, ...kafka.health().map(toKafkaCheck)], version),
     createMetrics: (connections) =>
       createMetrics({
         version,
@@ -353,11 +387,18 @@ function createServerApi(
   })
 }
 
+/** A cluster that cannot be reached must not take the server out of service. */
+function toKafkaCheck({ cluster, isUp, reason, checkedAt }: KafkaClusterHealth): HealthCheck {
+  const state = { isUp: true, isDegraded: !isUp, reason, checkedAt: toDate(checkedAt) }
+  return { name: `kafka:${cluster}`, componentType: 'component', read: () => state }
+}
+
 function createStop(
   app: FastifyInstance,
   drain: Drain,
   { connection, peekEngine, peekLetters, peekWebhooks }: StoreParts,
   { reconcileLoop, letterLoops }: BackgroundLoops,
+  kafka: Kafka,
   log: Logger,
 ): RunningServer['stop'] {
   let whenStopped: Promise<void> | undefined
@@ -368,6 +409,7 @@ function createStop(
     await app.close()
     // Passes in progress finish, and letters release their locks for other servers; then nothing uses the
     // store.
+    await kafka.stop()
     const lettersClosed = letterLoops.stop().then(() => peekLetters()?.close())
     const closed = Promise.all([
       peekEngine()?.close(),
@@ -385,6 +427,7 @@ function createStop(
       ?.close()
       .catch(() => undefined)
     void letterLoops.stop()
+    void kafka.stop()
     // A second call with a shorter grace aborts the pushes that are left.
     pushesEnded = Promise.all([
       pushesEnded,

@@ -1,13 +1,15 @@
 import type { Notify } from '../config/notify.ts'
 import { openStoreTarget } from '../config/open-store-target.ts'
-import { createSecrets, type Secrets } from '../config/secrets.ts'
+import type { Secret } from '../config/secret.ts'
+import { createSecrets } from '../config/secrets.ts'
 import type { Settings } from '../config/settings.ts'
 import type { StoreTarget } from '../storage/open-storage.ts'
 import type { Context } from './context.ts'
 
 export type OpenedTarget = Readonly<{
   target: StoreTarget
-  secrets: Pick<Secrets, 'read'>
+  /** Reads a secret of the settings, which may be a reference. */
+  readSecret: (given: Secret) => Promise<Secret>
   /** Revokes leased credentials. Call it after the store is closed. */
   close(): Promise<void>
 }>
@@ -30,7 +32,7 @@ export async function openTarget(
     if (target.kind === 'postgres') await target.credentials?.close()
     await secrets.close()
   }
-  return { target, secrets, close: () => withinMs(close(), closeMsMax) }
+  return { target, readSecret: secrets.read, close: () => withinMs(close(), closeMsMax) }
 }
 
 async function withinMs(work: Promise<void>, msMax: number): Promise<void> {

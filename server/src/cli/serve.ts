@@ -98,9 +98,10 @@ async function serveUntil(
     const server = await startServer({
       settings: {
         ...settings,
-        'webhooks.gateway_secret': secret && (await opened.secrets.read(secret)),
+        'webhooks.gateway_secret': secret && (await opened.readSecret(secret)),
       },
       store: opened.target,
+      readSecret: opened.readSecret,
       log,
       ...(supervised !== undefined && { collectReports: supervised.collectMetrics }),
     })

@@ -1,5 +1,6 @@
 import { formatDuration, parseDuration } from '../core/duration.ts'
 import { formatByteSize, parseByteSize } from './byte-size.ts'
+import { formatKafkaClusters, type KafkaClusterSettings, parseKafkaClusters } from './kafka-clusters.ts'
 import { Secret } from './secret.ts'
 import { parseReference, showPemReference, showReference } from './secret-reference.ts'
 
@@ -12,6 +13,7 @@ export type SettingType =
   | 'choice'
   | 'list'
   | 'secret'
+  | 'clusters'
 
 /** One row of the settings table, the source of help, documentation and validation. */
 export type Setting<T> = Readonly<{
@@ -181,6 +183,18 @@ export function pem(given: Readonly<{ sentence: string }>): Setting<Secret | und
     allowed: 'a path, a reference (file:<path>, env:<NAME> or vault:<path>#<key>) or PEM text',
     parse: (text) => (parseReference(text) === undefined ? undefined : new Secret(text)),
     format: (value) => showPemReference(value.reveal()),
+  })
+}
+
+/** The Kafka clusters, see kafka-clusters.ts. */
+export function clusters(given: Readonly<{ sentence: string }>): Setting<readonly KafkaClusterSettings[]> {
+  return row<readonly KafkaClusterSettings[]>({
+    type: 'clusters',
+    sentence: given.sentence,
+    default: [],
+    allowed: 'a map of clusters',
+    parse: parseKafkaClusters,
+    format: formatKafkaClusters,
   })
 }
 

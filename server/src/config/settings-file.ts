@@ -43,9 +43,27 @@ function collect(walk: Walk, prefix: string, node: unknown): void {
     const name = `${prefix}${isScalar(key) ? String(key.value) : '?'}`
     const line = isScalar(key) && key.range ? walk.lineAt(key.range[0]) : 1
     const target = isAlias(value) ? value.resolve(walk.document) : value
-    if (isMap(target)) collect(walk, `${name}.`, target)
+    if (isMap(target) && structured.has(name)) {
+      const text = JSON.stringify(readStructure(walk, name, line, target))
+      walk.givens.push({ name, text, origin: fileOrigin(walk, line) })
+    } else if (isMap(target)) collect(walk, `${name}.`, target)
     else walk.givens.push({ name, text: readText(walk, name, line, target), origin: fileOrigin(walk, line) })
   }
+}
+
+/** Settings whose value is a map. Its scalars stay texts, as they are written. */
+const structured: ReadonlySet<string> = new Set(['kafka.clusters'])
+
+function readStructure(walk: Walk, name: string, line: number, node: unknown): unknown {
+  const target = isAlias(node) ? node.resolve(walk.document) : node
+  if (isSeq(target)) return target.items.map((entry) => readStructure(walk, name, line, entry))
+  if (!isMap(target)) return readText(walk, name, line, target)
+  return Object.fromEntries(
+    target.items.map(({ key, value }) => [
+      isScalar(key) ? String(key.value) : '?',
+      readStructure(walk, name, line, value),
+    ]),
+  )
 }
 
 function fileOrigin(walk: Walk, line: number): RawSetting['origin'] {

@@ -1,7 +1,7 @@
 import { tlsModes } from '../storage/contract/tls.ts'
 import { deliverySettings } from './delivery-settings.ts'
 import type { Setting } from './setting-kinds.ts'
-import { boolean, bytes, choice, duration, integer, pem, secret, string } from './setting-kinds.ts'
+import { boolean, bytes, choice, clusters, duration, integer, pem, secret, string } from './setting-kinds.ts'
 import { maskStore } from './store-text.ts'
 import { webhookSettings } from './webhook-settings.ts'
 
@@ -298,6 +298,48 @@ export const settingsTable = {
     sentence: 'How often the server checks campaigns that wait for their rate limit or for outcomes.',
   }),
 
+  'kafka.clusters': clusters({
+    sentence:
+      'The Kafka clusters whose dead-letter topics are read, as a map by name; see kafka.md. As a flag or an environment variable: the same map as JSON.',
+  }),
+  'kafka.discovery_interval': duration({
+    default: '30s',
+    min: '1s',
+    max: '1h',
+    sentence: 'How often the server looks for new dead-letter topics.',
+  }),
+  'kafka.proof_grace': duration({
+    default: '30s',
+    min: '0s',
+    max: '24h',
+    sentence:
+      'How long after its consumer group passed a redriven record the record may die again, before its letter is resolved.',
+  }),
+  'kafka.proof_timeout': duration({
+    default: '24h',
+    min: '1s',
+    max: '720h',
+    sentence:
+      'How long a redriven record may wait for its consumer group before the outcome of the redrive is unknown.',
+  }),
+  'kafka.proof_interval': duration({
+    default: '2s',
+    min: '100ms',
+    max: '10m',
+    sentence: 'How often the server compares redriven records with the progress of their consumer groups.',
+  }),
+  'kafka.lag_interval': duration({
+    default: '15s',
+    min: '1s',
+    max: '1h',
+    sentence: 'How often the server reads the lag of consumer groups.',
+  }),
+  'kafka.retry_backoff_max': duration({
+    default: '30s',
+    min: '100ms',
+    max: '10m',
+    sentence: 'The longest wait between two attempts to reach a Kafka cluster that does not respond.',
+  }),
   ...deliverySettings,
   ...webhookSettings,
 

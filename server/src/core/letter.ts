@@ -23,6 +23,7 @@ import {
   type SentOutcome,
   type WaitingHead,
 } from './item.ts'
+import { nameReplayQueue } from './kafka/replay-queues.ts'
 import { isAutomatic, type QueuePolicy } from './queue.ts'
 import { retryDelayUs } from './retry.ts'
 
@@ -129,13 +130,14 @@ function isRestoredAndNotRedriven({ restoredAt, lastRedriveAt }: LetterFacts): b
 }
 
 /**
- * The queue of this store that a letter came from; null: a driver has to redrive it, because its origin is a
- * Kafka cluster. The origin of a dead webhook job names the queue of its consumer. An origin of kind `kafka`
- * without a cluster is a queue: clients that capture letters over HTTP may call a queue a topic and name an
- * offset.
+ * The queue of this store that a redrive goes to: the queue that the letter came from, the queue of the
+ * consumer of a dead webhook job, or the queue from which the Kafka driver sends to the cluster of the
+ * letter. Null: there is none. An origin of kind `kafka` without a cluster is a queue: clients that capture
+ * letters over HTTP may call a queue a topic and name an offset.
  */
 export function findSourceQueue(origin: Origin | null): QueueName | null {
   if (origin === null) return null
+  if (origin.kind === 'kafka' && origin.cluster !== null) return nameReplayQueue(origin.cluster, 'topic')
   return origin.kind !== 'queue' && origin.cluster !== null ? null : origin.name
 }
 
@@ -177,6 +179,8 @@ export type RedriveEnd = Readonly<{
   at: Instant
   /** In [0, 1): the jitter of the backoff. */
   chance: number
+  /** Where the letter was sent, if the start of the redrive could not know it. */
+  target?: RedriveRecord['target'] | undefined
 }>
 
 /** The letter keeps its id and its position in the dead queue: it never left the queue. */
@@ -185,10 +189,11 @@ export function endRedrive(
   end: RedriveEnd,
   policy: RedrivePolicy,
 ): WaitingHead | DoneHead | DeadHead {
-  const { outcome, failure, earlier = [], at, chance } = end
+  const { outcome, failure, earlier = [], at, chance, target } = end
   const facts = withoutWasDead(item)
   const [record, ...before] = facts.redrives
-  const closed = record === undefined ? [] : [{ ...record, outcome, endedAt: at }]
+  const sentTo = target === undefined ? {} : { target }
+  const closed = record === undefined ? [] : [{ ...record, ...sentTo, outcome, endedAt: at }]
   const base = baseOf(item)
   const letter: LetterFacts = { ...facts, redrives: [...closed, ...before], nextRedriveAt: null }
   if (outcome === 'resolved') return { ...base, state: 'done', endedAt: at, updatedAt: at, letter }

@@ -23,6 +23,8 @@ export type TransitionCause =
   | 'expire'
   | 'declared-dead'
   | 'retention'
+  /** The item was sent to another system, which reports later what became of it. */
+  | 'hand-over'
 
 /**
  * - `waiting`: back to its partition, at the tail or scheduled.
@@ -66,6 +68,14 @@ export function complete(item: LeasedHead, rules: Rules): Transition {
   const isKept = rules.keepDoneUs > 0 && (rules.delivery === undefined || item.letterId === null)
   if (isKept) return { to: 'done', cause: 'complete' }
   return { to: 'remove', as: 'completed', failure: null, cause: 'complete' }
+}
+
+/**
+ * Removes the item of a redrive that was sent to another system, without ending the redrive: the letter waits
+ * until that system has processed the item.
+ */
+export function handOver(): Transition {
+  return { to: 'remove', as: 'completed', failure: null, cause: 'hand-over' }
 }
 
 /**

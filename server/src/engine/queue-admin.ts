@@ -5,8 +5,10 @@
 import type { QueueName } from '../core/ids.ts'
 import type { Clock } from '../core/instant.ts'
 import type { Queue } from '../core/queue.ts'
+import { KnownError } from '../errors.ts'
 import type { AuditEntry } from '../storage/contract/audit.ts'
 import type { Clear, Import, ImportResult, ItemToImport, RemoveResult } from '../storage/contract/items.ts'
+import type { DeleteQueueResult } from '../storage/contract/queues.ts'
 import type { Command, StoreReads } from '../storage/contract/storage.ts'
 import { stepBytesMax } from '../storage/shared/byte-budget.ts'
 import { checkCommand } from '../storage/shared/check-command.ts'
@@ -17,7 +19,7 @@ import type { Engine, RemovedCounts, Trace } from './engine.ts'
 import type { QueueRuntimes } from './queue-runtimes.ts'
 import type { Writer } from './writer.ts'
 
-/** Many items are cleared or imported in steps: a long transaction would block all other writers. */
+/** Many items are deleted or imported in steps: a long transaction would block all other writers. */
 const stepItemsMax = 1_000
 
 type QueueCalls = Pick<Engine, 'createQueue' | 'updateQueue' | 'deleteQueue' | 'reload'>
@@ -70,9 +72,15 @@ function createQueueCalls(parts: QueueAdminParts): QueueCalls {
       })
     },
     deleteQueue: async (name, trace, { isForced } = { isForced: false }) => {
-      await checkStore(parts, name)
-      const act = actTrace(parts, trace, 'queue.delete', isForced ? { isForced } : {})
-      await writer.write([{ op: 'delete-queue', name, isForced, ...act }])
+      const queue = await readWithin(batchMsMax, storage.getQueue(name))
+      const { createdAt } = queue ?? {}
+      let steps = 0
+      for (let isMore = true; isMore; ) {
+        const act = actTrace(parts, trace, 'queue.delete', isForced ? { isForced } : {})
+        const step = { name, isForced, countMax: stepItemsMax, ...(createdAt !== undefined && { createdAt }) }
+        const command = { op: 'delete-queue', ...step, ...act } as const
+        isMore = (await writer.write([command]).catch(endIfDeleted(steps++)))[0].isMore
+      }
       await runtimes.onDeleted(name)
       // Leases that wait for its items on other servers end.
       announcer.add(name)
@@ -142,6 +150,16 @@ function createBulkCalls(parts: QueueAdminParts): BulkCalls {
       await runtimes.refresh(queue)
       return total
     },
+  }
+}
+
+/** Another call may delete the queue between two steps of this one. */
+function endIfDeleted(steps: number) {
+  return (error: unknown): readonly [DeleteQueueResult] => {
+    if (steps > 0 && error instanceof KnownError && error.code === 'QUEUE_NOT_FOUND') {
+      return [{ removed: 0, isMore: false }]
+    }
+    throw error
   }
 }
 

@@ -119,7 +119,7 @@ export function undecodedLetter(raw: Uint8Array, problem: string, defaults: Enve
   return { letter, problems: [problem] }
 }
 
-function readOrigin(reader: Fields, defaults: EnvelopeDefaults, firstFailedAt: Instant): Origin {
+export function readOrigin(reader: Fields, defaults: EnvelopeDefaults, firstFailedAt: Instant): Origin {
   const { nameMax } = envelopeBounds
   const topic = reader.name('original_topic', nameMax)
   const queue = reader.name('original_queue', nameMax)
@@ -136,7 +136,7 @@ function readOrigin(reader: Fields, defaults: EnvelopeDefaults, firstFailedAt: I
   }
 }
 
-function readFailure(reader: Fields, firstFailedAt: Instant, lastFailedAt: Instant): Failure {
+export function readFailure(reader: Fields, firstFailedAt: Instant, lastFailedAt: Instant): Failure {
   const { classMax, reasonMax, messageMax, stackMax, nameMax } = envelopeBounds
   const error = reader.object('error_details')
   const errorClass = error.text('exception_class', classMax) ?? ''
@@ -159,7 +159,7 @@ function deriveErrorCode(errorClass: string): string {
   return cutText(last ?? 'unknown', envelopeBounds.reasonMax)
 }
 
-function withProblems(failure: Failure, problems: readonly string[]): Failure {
+export function withProblems(failure: Failure, problems: readonly string[]): Failure {
   const summary = `the envelope could not be read in full: ${problems.slice(0, 5).join('; ')}`
   const message = failure.message === '' ? summary : `${failure.message} (${summary})`
   return { ...failure, reason: undecodable, message: message.slice(0, envelopeBounds.messageMax) }
@@ -229,7 +229,7 @@ function readWorker(reader: Fields, failure: Failure): string {
 }
 
 /** The identity of a Kafka record: cluster, topic, partition, offset and the consumer group that failed. */
-function readSourceId(reader: Fields, origin: Origin, problems: Problems): string | null {
+export function readSourceId(reader: Fields, origin: Origin, problems: Problems): string | null {
   const { sourceIdMax } = envelopeBounds
   const given = reader.name('source_id', sourceIdMax)
   if (given !== undefined && given !== '') return given

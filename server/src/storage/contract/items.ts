@@ -195,6 +195,8 @@ export type Import = Readonly<{
   partition: number
   items: readonly ItemToImport[]
   now: Instant
+  /** Rejects the write with SOURCE_ID_EXISTS instead of skipping an item. */
+  isNewOnly?: boolean
 }>
 
 export type ItemToImport = Readonly<

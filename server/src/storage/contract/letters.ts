@@ -152,7 +152,15 @@ export type RedriveResult = Readonly<
  */
 export type EndRedrives = Readonly<{
   op: 'end-redrives'
-  ends: readonly Readonly<{ letterId: LetterId; outcome: SentOutcome; failure: Failure | null }>[]
+  ends: readonly Readonly<{
+    letterId: LetterId
+    outcome: SentOutcome
+    failure: Failure | null
+    /** Ends only the redrive with this number; default: the redrive in progress, whatever its number. */
+    number?: number
+    /** Where the letter was sent, if the start of the redrive could not know it. */
+    target?: RedriveRecord['target']
+  }>[]
   now: Instant
 }>
 /** `state`: the new state of the letter; null: it was not being redriven. */

@@ -9,7 +9,7 @@ export type QueueCommand = CreateQueue | UpdateQueue | DeleteQueue | RecordLease
 export type QueueResults = {
   'create-queue': Queue
   'update-queue': Queue
-  'delete-queue': { removed: number }
+  'delete-queue': DeleteQueueResult
   'record-lease-calls': undefined
 }
 
@@ -48,9 +48,19 @@ export type DeleteQueue = Readonly<{
   name: QueueName
   /** Delete the queue even if it holds open letters, which are lost. */
   isForced?: boolean
+  /**
+   * Deletes at most this many items or archived items, and up to `stepBytesMax` bytes of payloads. Call again
+   * until `isMore` is false: the queue itself is deleted last. Default: everything in one transaction.
+   */
+  countMax?: number
+  /** The queue that is meant. A queue of this name that was created at another time is not found. */
+  createdAt?: Instant
   /** The audit row has the number of deleted letters by state. */
   trace?: AuditContext
 }>
+
+/** `removed`: the items that this command has deleted. `isMore`: the queue still exists. */
+export type DeleteQueueResult = Readonly<{ removed: number; isMore: boolean }>
 
 /**
  * Records when workers last asked for items. An earlier time than the recorded one changes nothing, and

@@ -24,6 +24,7 @@ import type { CampaignCommand, CampaignResults, CampaignStore } from './campaign
 import type { CountStore } from './counts.ts'
 import type { DeliveryCommand, DeliveryResults, DeliveryStore } from './deliveries.ts'
 import type { ItemCommand, ItemResults, ItemStore } from './items.ts'
+import type { KafkaCommand, KafkaResults, KafkaStore } from './kafka.ts'
 import type { LetterCommand, LetterResults, LetterStore } from './letters.ts'
 import type { LockCommand, LockResults } from './locks.ts'
 import type { QueueCommand, QueueResults, QueueStore } from './queues.ts'
@@ -39,7 +40,8 @@ export interface Storage
     WebhookStore,
     DeliveryStore,
     AuditStore,
-    AccessStore {
+    AccessStore,
+    KafkaStore {
   readonly kind: 'sqlite' | 'postgres'
   /** The time by which all servers on this store go. */
   readonly clock: StoreClock
@@ -85,6 +87,7 @@ export type Command =
   | CampaignCommand
   | AccessCommand
   | WebhookCommand
+  | KafkaCommand
   | DeliveryCommand
 
 /** The type of the result of each command, by its `op`. */
@@ -97,6 +100,7 @@ export type Results = QueueResults &
   CampaignResults &
   AccessResults &
   WebhookResults &
+  KafkaResults &
   DeliveryResults
 
 export type ResultOf<C extends Command> = Results[C['op']]

@@ -17,6 +17,9 @@ import { lease } from './items/lease.ts'
 import { produce } from './items/produce.ts'
 import { clear, deleteItems } from './items/remove.ts'
 import { complete, correctLeases, extend, retry, unlease } from './items/settle.ts'
+import { advancePositions, claimPartitions } from './kafka/positions.ts'
+import { forgetReplays, passReplays, recordReplays } from './kafka/replays.ts'
+import { returnLetters } from './kafka/return-letters.ts'
 import { cancelRedrives } from './letters/cancel-redrives.ts'
 import { discardLetters } from './letters/discard.ts'
 import { editLetter } from './letters/edits.ts'
@@ -100,6 +103,12 @@ const handlers: Handlers = {
   'prune-deliveries': oneByOne(pruneDeliveries),
   'dispatch-scheduled': oneByOne(dispatchScheduled),
   'take-job': oneByOne(takeJob),
+  'claim-kafka-partitions': oneByOne(claimPartitions),
+  'advance-kafka-positions': oneByOne(advancePositions),
+  'return-letters': oneByOne(returnLetters),
+  'record-kafka-replays': oneByOne(recordReplays),
+  'pass-kafka-replays': oneByOne(passReplays),
+  'forget-kafka-replays': oneByOne(forgetReplays),
 }
 
 export function splitIntoRuns(commands: readonly Command[]): CommandRun[] {

@@ -29,6 +29,14 @@ import type {
 import type { Difference } from '../contract/difference.ts'
 import type { ItemsQuery } from '../contract/items.ts'
 import type {
+  KafkaPosition,
+  KafkaPositionsQuery,
+  KafkaReplay,
+  KafkaReplaysQuery,
+  UnpassedPartition,
+  UnpassedPartitionsQuery,
+} from '../contract/kafka.ts'
+import type {
   GroupArrivals,
   GroupFacts,
   GroupSlug,
@@ -84,6 +92,8 @@ import { GroupCommit } from './group-commit.ts'
 import { nextDueAt } from './items/advance.ts'
 import { LeaseCursors } from './items/lease-cursors.ts'
 import { listArchive, listItems } from './items/list-items.ts'
+import { listPositions } from './kafka/positions.ts'
+import { listReplays, listUnpassedPartitions } from './kafka/replays.ts'
 import { listEdits } from './letters/edits.ts'
 import { GroupCache } from './letters/groups.ts'
 import { RepeatedImports } from './letters/import-letters.ts'
@@ -206,6 +216,18 @@ class PostgresStorage implements Storage {
 
   readLeaseCall(name: string): Promise<Instant | null> {
     return this.#run(() => readLeaseCall(this.#store.connections, name))
+  }
+
+  listKafkaPositions(query: KafkaPositionsQuery): Promise<readonly KafkaPosition[]> {
+    return this.#run(() => listPositions(this.#store.connections, query))
+  }
+
+  listKafkaReplays(query: KafkaReplaysQuery): Promise<readonly KafkaReplay[]> {
+    return this.#run(() => listReplays(this.#store.connections, query))
+  }
+
+  listUnpassedPartitions(query: UnpassedPartitionsQuery): Promise<readonly UnpassedPartition[]> {
+    return this.#run(() => listUnpassedPartitions(this.#store.connections, query))
   }
 
   listQueues(query: QueuesQuery): Promise<readonly Queue[]> {

@@ -14,6 +14,12 @@ export function partitionNotFound(name: string, partition: number, partitions: n
   )
 }
 
+/** Refuses an import of new items only, if some of them are already in the queue. */
+export function refuseRepeats(name: string, count: number): void {
+  if (count === 0) return
+  throw new KnownError('SOURCE_ID_EXISTS', `queue ${name} already has ${count} of the imported source ids`)
+}
+
 export function queueInUse(name: string, user: string): KnownError {
   return new KnownError('QUEUE_IN_USE', `queue ${name} is the dead queue of ${user}`)
 }

@@ -15,6 +15,9 @@ import { lease } from './items/lease.ts'
 import { produce } from './items/produce.ts'
 import { clear, deleteItems } from './items/remove.ts'
 import { complete, correctLeases, extend, retry, unlease } from './items/settle.ts'
+import { advancePositions, claimPartitions } from './kafka/positions.ts'
+import { forgetReplays, passReplays, recordReplays } from './kafka/replays.ts'
+import { returnLetters } from './kafka/return-letters.ts'
 import { cancelRedrives } from './letters/cancel-redrives.ts'
 import { discardLetters } from './letters/discard.ts'
 import { editLetter } from './letters/edits.ts'
@@ -93,6 +96,12 @@ const handlers: Handlers = {
   'prune-deliveries': pruneDeliveries,
   'dispatch-scheduled': dispatchScheduled,
   'take-job': takeJob,
+  'claim-kafka-partitions': claimPartitions,
+  'advance-kafka-positions': advancePositions,
+  'return-letters': returnLetters,
+  'record-kafka-replays': recordReplays,
+  'pass-kafka-replays': passReplays,
+  'forget-kafka-replays': forgetReplays,
 }
 
 export function execute(transaction: Transaction, command: WriterCommand): CommandResult {

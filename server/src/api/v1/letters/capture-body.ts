@@ -2,6 +2,7 @@
 import { type Static, Type } from 'typebox'
 import { historyMax } from '../../../core/item.ts'
 import { elementTexts, fieldTexts } from '../../../core/json-text.ts'
+import { isNestedTooDeep, nestingMax } from '../../../core/nesting.ts'
 import {
   type EnvelopeDefaults,
   envelopeBounds,
@@ -15,7 +16,6 @@ import { component } from '../../http/openapi/annotations.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { repairedWhenRead } from '../../http/validation/unstorable-text.ts'
 import { checkHeaderCount, checkMetadataBytes, checkPayloadBytes } from '../values/content-spec.ts'
-import { isNestedTooDeep, nestingMax } from '../values/nesting.ts'
 
 const lettersMax = 1_000
 

@@ -1,6 +1,6 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 import { hasTooManyValues } from '../../../core/json-values.ts'
-import { isNestedTooDeep } from './nesting.ts'
+import { isNestedTooDeep } from '../../../core/nesting.ts'
 
 /** Whether a payload is JSON that is shown as JSON: not with too many values, and not nested too deep. */
 export function isShownAsJson(payload: Uint8Array): boolean {

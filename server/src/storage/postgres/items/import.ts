@@ -1,6 +1,6 @@
 import type { Import, ImportResult } from '../../contract/items.ts'
 import { createImportedItem } from '../../shared/new-item.ts'
-import { checkImport } from '../../shared/queue-checks.ts'
+import { checkImport, refuseRepeats } from '../../shared/queue-checks.ts'
 import { findOrCreateGroups } from '../letters/groups.ts'
 import { insertLetterRows } from '../letters/import-letters.ts'
 import type { Transaction } from '../transaction.ts'
@@ -24,14 +24,16 @@ export async function importItems(
   await insertLeaseEnds(transaction.connection, stored.filter(isLeased))
   for (const { queueId, item } of stored) transaction.countChanges.accept(queueId, item)
   let at = 0
-  return commands.map(({ items }) =>
-    items.map((): ImportResult => {
+  return commands.map(({ items, isNewOnly, queue }) => {
+    const results = items.map((): ImportResult => {
       const { id, createdAt, expireDeadline } = (rows[at++] as StoredItem).item
       if (!skipped.has(id)) return { id, createdAt, expireDeadline }
       const existingId = skipped.get(id)
       return { id: null, createdAt, expireDeadline, ...(existingId === undefined ? {} : { existingId }) }
-    }),
-  )
+    })
+    if (isNewOnly === true) refuseRepeats(queue, countSkipped(results))
+    return results
+  })
 }
 
 /** Also locks the partition of the command. */
@@ -58,4 +60,8 @@ async function createRows(transaction: Transaction, command: Import): Promise<St
     queue: queueRow.queue,
     item: createImportedItem(command, index, queueRow.queue, id, transaction.random, groupIds[index]),
   }))
+}
+
+function countSkipped(results: readonly ImportResult[]): number {
+  return results.filter(({ id }) => id === null).length
 }

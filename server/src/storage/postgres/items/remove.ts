@@ -207,6 +207,27 @@ async function deleteLocked(
   return { removed, letters: countLettersByState(letters) }
 }
 
+/** Locks the first items of a queue, in the order of their keys. */
+export const lockFirst: Statement = {
+  name: 'lock-first',
+  text: `select f.partition, ${lockedColumnList} from redrive.items f where f.queue_id = $1
+    order by f.partition, f.id limit $2 for update of f`,
+}
+
+/**
+ * Deletes items of a queue that is deleted, open letters too. Undefined: so few are left that none was
+ * deleted.
+ */
+export async function deleteStep(
+  transaction: Transaction,
+  queueRow: QueueRow,
+  countMax: number,
+): Promise<Pick<Removed, 'removed' | 'letters'> | undefined> {
+  const rows = await transaction.connection.query(lockFirst, [queueRow.id, countMax])
+  const { step, isMore } = takeStep(rows, readBytes, countMax)
+  return isMore ? deleteLocked(transaction, queueRow, step) : undefined
+}
+
 type StateCount = Readonly<{ state: ListedState; count: number }>
 
 /** From a row with the columns `state` and `n`. */

@@ -221,7 +221,7 @@ async function settle<C extends Complete | Retry>(
 type SettleOutcome = Readonly<{ refused: readonly SettleRefusal[] } | { first: number; count: number }>
 
 /** Locks the items of the commands. `idsOf` returns the ids of a command. */
-async function lockItemsOf<C extends PartitionKey>(
+export async function lockItemsOf<C extends PartitionKey>(
   transaction: Transaction,
   commands: readonly C[],
   idsOf: (command: C) => readonly string[],

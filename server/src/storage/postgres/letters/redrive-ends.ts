@@ -25,6 +25,7 @@ export type EndedRedrive = Readonly<{
   failure: Failure | null | undefined
   /** The failures of the item before `failure`. */
   earlier?: readonly Failure[]
+  target?: RedriveEnd['target']
   now: Instant
 }>
 
@@ -53,13 +54,13 @@ export class RedriveEndings {
   }
 
   /** Returns the letter after the end; undefined if that redrive is not in progress. */
-  end({ letterId, number, outcome, failure, earlier = [], now }: EndedRedrive): ItemHead | undefined {
+  end({ letterId, number, outcome, failure, earlier = [], target, now }: EndedRedrive): ItemHead | undefined {
     const found = this.find(letterId, number)
     if (found === undefined) return undefined
     const { queueRow } = found
     const letter = found.letter as LeasedHead
     const recorded = failure === undefined ? createUnknownOutcome(letter, now) : failure
-    const end = { outcome, failure: recorded, earlier, at: now }
+    const end = { outcome, failure: recorded, earlier, target, at: now }
     const after = endLetter(this.#transaction, queueRow, letter, end)
     this.#letters.set(letterId, { queueRow, letter: after })
     const before = this.#changed.get(letterId)?.before ?? letter
@@ -91,7 +92,7 @@ export async function endRedrives(
   const endings = await RedriveEndings.lock(transaction, ids)
   const results = commands.map(({ ends, now }) =>
     ends.map((end): EndRedriveResult => {
-      const after = endings.end({ ...end, number: null, now })
+      const after = endings.end({ number: null, ...end, now })
       return { letterId: end.letterId, state: after?.state ?? null }
     }),
   )

@@ -18,7 +18,8 @@ import { findLetters } from './0006_find-letters.ts'
 import { access } from './0007_access.ts'
 import { auditChain } from './0008_audit-chain.ts'
 import { webhooks } from './0009_webhooks.ts'
-import { deliveries } from './0010_deliveries.ts'
+import { kafka } from './0010_kafka.ts'
+import { deliveries } from './0011_deliveries.ts'
 import { dlqStatements } from './dlq-statements.ts'
 
 export const migrations: readonly Migration[] = [
@@ -31,7 +32,8 @@ export const migrations: readonly Migration[] = [
   { name: '0007_access', sql: access },
   { name: '0008_audit-chain', sql: auditChain },
   { name: '0009_webhooks', sql: webhooks },
-  { name: '0010_deliveries', sql: deliveries },
+  { name: '0010_kafka', sql: kafka },
+  { name: '0011_deliveries', sql: deliveries },
 ]
 
 /** The oldest PostgreSQL that supports all our statements. */

@@ -1,14 +1,17 @@
 import { openLetterStates } from '../../../core/letter-class.ts'
-import type { DeleteQueue } from '../../contract/queues.ts'
+import type { DeleteQueue, DeleteQueueResult } from '../../contract/queues.ts'
 import { queueEntries, removalDetails } from '../../shared/audit-entries.ts'
-import { checkHoldsNoOpenLetters, queueInUse } from '../../shared/queue-checks.ts'
+import { takeStep } from '../../shared/byte-budget.ts'
+import { checkHoldsNoOpenLetters, queueInUse, queueNotFound } from '../../shared/queue-checks.ts'
 import { readNumber } from '../../shared/row-values.ts'
+import { purgeArchive } from '../archive/archive.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import { dropSums } from '../counts/letter-count-rollups.ts'
-import { countLetters, countLettersByState, toStateCount } from '../items/remove.ts'
+import { countLetters, countLettersByState, deleteStep, toStateCount } from '../items/remove.ts'
 import { deletedColumns, endDeletedRows } from '../letters/redrive-ends.ts'
 import type { Transaction } from '../transaction.ts'
+import type { QueueRow } from './queue-cache.ts'
 import { findDeadQueueUser } from './queues.ts'
 
 /** The tables with rows of a queue, in the order of their deletion, except items and archive. */
@@ -27,10 +30,13 @@ const tables = [
 export async function deleteQueue(
   transaction: Transaction,
   command: DeleteQueue,
-): Promise<{ removed: number }> {
+): Promise<DeleteQueueResult> {
   const { connection } = transaction
   const queueRow = await transaction.get(command.name)
   const { id } = queueRow
+  if (command.createdAt !== undefined && command.createdAt !== queueRow.queue.createdAt) {
+    throw queueNotFound(command.name)
+  }
   const user = await findDeadQueueUser(transaction, command.name)
   if (user !== undefined) throw queueInUse(command.name, user)
   // The queue may have millions of letters.
@@ -41,12 +47,19 @@ export async function deleteQueue(
   if (command.isForced !== true) {
     checkHoldsNoOpenLetters(queueRow.queue, await countLetters(transaction, queueRow, openLetterStates))
   }
+  const step =
+    command.countMax === undefined ? undefined : await deleteSome(transaction, queueRow, command.countMax)
+  if (step !== undefined) {
+    const details = { ...step.details, isMore: true }
+    await insertAudit(connection, queueEntries(command.trace, command.name, 1, details))
+    return { removed: step.removed, isMore: true }
+  }
   await connection.query(forgetIds, [id])
   const removed = await deleteAllItems(transaction, id)
   // Deleting the letters locked them, so no other transaction changes their counts any more.
   await transaction.flushLetters()
   const letters = countLettersByState((await connection.query(countByState, [id])).map(toStateCount))
-  const [purged = {}] = await connection.query(purgeArchive, [id])
+  const [purged = {}] = await connection.query(deleteArchive, [id])
   const archived = readNumber(purged, 'n')
   const details = { ...removalDetails(removed, letters), ...(archived > 0 && { archived }) }
   await insertAudit(connection, queueEntries(command.trace, command.name, 1, details))
@@ -59,7 +72,31 @@ export async function deleteQueue(
   await connection.query({ text: 'delete from redrive.lease_calls where queue_id = $1' }, [id])
   transaction.countChanges.dropQueue(id)
   transaction.setChanged(command.name, undefined)
-  return { removed }
+  return { removed, isMore: false }
+}
+
+type Step = Readonly<{ removed: number; details: Readonly<Record<string, unknown>> }>
+
+/** Deletes some of the items, or of the archived ones. Undefined: so few are left that none was deleted. */
+async function deleteSome(
+  transaction: Transaction,
+  queueRow: QueueRow,
+  countMax: number,
+): Promise<Step | undefined> {
+  const items = await deleteStep(transaction, queueRow, countMax)
+  if (items !== undefined)
+    return { removed: items.removed, details: removalDetails(items.removed, items.letters) }
+  const sizes = await transaction.connection.query(archivedSizes, [queueRow.id, countMax])
+  if (!takeStep(sizes, (row) => readNumber(row, 'bytes'), countMax).isMore) return undefined
+  const all = { queue: queueRow.queue.name, archivedBefore: Number.MAX_SAFE_INTEGER, countMax }
+  const { purged } = await purgeArchive(transaction, { op: 'purge-archive', ...all })
+  return { removed: 0, details: { archived: purged } }
+}
+
+/** In the order of `purgeArchive`. */
+const archivedSizes: Statement = {
+  text: `select octet_length(payload) as bytes from redrive.archive where queue_id = $1
+    order by archived_at, id limit $2`,
 }
 
 const lockPartitions: Statement = {
@@ -105,7 +142,7 @@ const countByState: Statement = {
   text: `select c.state, sum(c.n)::int8 as n from redrive.letter_sums c where c.queue_id = $1
     group by c.state having sum(c.n) <> 0`,
 }
-const purgeArchive: Statement = {
+const deleteArchive: Statement = {
   text: `with gone as (delete from redrive.archive where queue_id = $1 returning 1)
     select count(*) as n from gone`,
   isLong: true,

@@ -31,6 +31,7 @@ const settlingOps = new Set<WriterCommand['op']>([
   'retry',
   'extend',
   'advance',
+  'correct-leases',
   'delete',
   'clear',
   'discard',

@@ -1,6 +1,6 @@
 import type { Import, ImportResult } from '../../contract/items.ts'
 import { createImportedItem } from '../../shared/new-item.ts'
-import { checkImport } from '../../shared/queue-checks.ts'
+import { checkImport, refuseRepeats } from '../../shared/queue-checks.ts'
 import { readText } from '../../shared/row-values.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
@@ -12,16 +12,22 @@ export function importItems(transaction: Transaction, command: Import): ImportRe
   checkImport(queueRow.queue, command.items)
   const ids = queueCache.nextIds(queueRow, command.partition, command.now, command.items.length, countChanges)
   const random = () => queueCache.random()
-  return ids.map((id, index) => {
+  const results = ids.map((id, index): ImportResult => {
     const item = createImportedItem(command, index, queueRow.queue, id, random)
     const times = { createdAt: item.createdAt, expireDeadline: item.expireDeadline }
     if (acceptItem(transaction, queueRow, item)) return { id: item.id, ...times }
     return { id: null, existingId: findRootId(transaction, queueRow, item.sourceId), ...times }
   })
+  if (command.isNewOnly === true) refuseRepeats(command.queue, countSkipped(results))
+  return results
 }
 
 function findRootId({ database }: Transaction, { id }: QueueRow, sourceId: string | null): string {
   const row = database.array('select root_id from items where queue_id = ? and source_id = ?', id, sourceId)
   if (row === undefined) throw new Error(`source id ${sourceId} exists but was not found`)
   return readText(row, 0)
+}
+
+function countSkipped(results: readonly ImportResult[]): number {
+  return results.filter(({ id }) => id === null).length
 }

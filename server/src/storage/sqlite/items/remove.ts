@@ -116,6 +116,29 @@ function removeAll(
   return { removed, letters, discarded, kept }
 }
 
+/**
+ * Deletes items of a queue that is deleted, open letters too. Undefined: so few are left that none was
+ * deleted.
+ */
+export function deleteStep(
+  transaction: Transaction,
+  queueRow: QueueRow,
+  countMax: number,
+): Pick<Removed, 'removed' | 'letters'> | undefined {
+  const sql = `select ${headColumnList}, length(payload) from items where queue_id = ?
+    order by partition, id limit +?`
+  const rows = transaction.database.arrays(sql, queueRow.id, countMax)
+  const { step, isMore } = takeStep(rows, readPayloadLength, countMax)
+  if (!isMore) return undefined
+  const letters: Record<string, number> = {}
+  for (const item of readHeads(queueRow, step)) {
+    const state = listedState(item)
+    if (item.origin !== null) letters[state] = (letters[state] ?? 0) + 1
+    removeItem(transaction, queueRow, item)
+  }
+  return { removed: step.length, letters }
+}
+
 function removeItem(transaction: Transaction, queueRow: QueueRow, item: ItemHead): void {
   deleteRow(transaction, queueRow, item)
   transaction.countChanges.add(queueRow.id, item.partition, 'deleted')

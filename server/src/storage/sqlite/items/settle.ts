@@ -131,7 +131,12 @@ export function unlease(transaction: Transaction, command: Unlease): { unleased:
 
 const findSql = `select ${itemColumnList} from items where queue_id = ? and partition = ? and id = ?`
 
-function findItem(database: Database, queueRow: QueueRow, partition: number, id: string): Item | undefined {
+export function findItem(
+  database: Database,
+  queueRow: QueueRow,
+  partition: number,
+  id: string,
+): Item | undefined {
   const row = database.array(findSql, queueRow.id, partition, id)
   return row && toItem(row, queueRow.queue.name)
 }

@@ -3,7 +3,7 @@ import type { Cause } from '../../../core/cause.ts'
 import { type Instant, later } from '../../../core/instant.ts'
 import { firstRedriveAt } from '../../../core/letter.ts'
 import { countRedrives } from '../../shared/counted-filter.ts'
-import { checkTakesLetters } from '../../shared/queue-checks.ts'
+import { checkTakesLetters, refuseRepeats } from '../../shared/queue-checks.ts'
 import { readText } from '../../shared/row-values.ts'
 import type { Bound } from '../connection/database.ts'
 import { arrivalSql, countArrival, hasSource } from '../items/write-rows.ts'
@@ -86,6 +86,8 @@ class LetterImport {
       if (this.#rows.length === rowsPerInsert) this.#flush()
     }
     this.#flush()
+    const repeated = ids.length - this.#storedCount
+    if (this.#letters.isNewOnly) refuseRepeats(this.#letters.queue, repeated)
     const { countChanges } = this.#transaction
     countChanges.add(this.#queueRow.id, partition, 'accepted', this.#storedCount)
     countChanges.addWaiting(this.#queueRow.id, partition, now, this.#storedCount)

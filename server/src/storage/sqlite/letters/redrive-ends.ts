@@ -18,10 +18,11 @@ type RedrivenItem = Pick<ItemHead, 'letterId' | 'redrives'>
 type RedrivingLetter = Readonly<{ queueRow: QueueRow; letter: LeasedHead }>
 
 export function endRedrives(transaction: Transaction, command: EndRedrives): EndRedriveResult[] {
-  return command.ends.map(({ letterId, outcome, failure }) => {
+  return command.ends.map(({ letterId, outcome, failure, number, target }) => {
     const found = findRedriving(transaction, letterId)
-    if (found === undefined) return { letterId, state: null }
-    const end = { outcome, failure, at: command.now }
+    const current = found?.letter.letter?.redrives[0]?.number
+    if (found === undefined || (number !== undefined && number !== current)) return { letterId, state: null }
+    const end = { outcome, failure, target, at: command.now }
     return { letterId, state: endLetter(transaction, found.queueRow, found.letter, end).state }
   })
 }
@@ -33,7 +34,7 @@ export function findLetterOfItem(transaction: Transaction, item: RedrivenItem): 
   return found?.letter.letter?.redrives[0]?.number === item.redrives ? found : undefined
 }
 
-function findRedriving(transaction: Transaction, letterId: string): RedrivingLetter | undefined {
+export function findRedriving(transaction: Transaction, letterId: string): RedrivingLetter | undefined {
   const found = findLetter(transaction, letterId)
   if (found?.letter.state !== 'leased' || !isRedriving(found.letter)) return undefined
   return { queueRow: found.queueRow, letter: found.letter }

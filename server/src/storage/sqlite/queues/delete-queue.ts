@@ -1,15 +1,18 @@
 import { openLetterStates } from '../../../core/letter-class.ts'
-import type { DeleteQueue } from '../../contract/queues.ts'
+import type { DeleteQueue, DeleteQueueResult } from '../../contract/queues.ts'
 import { queueEntries, removalDetails } from '../../shared/audit-entries.ts'
+import { takeStep } from '../../shared/byte-budget.ts'
 import { factsFromText } from '../../shared/item-row.ts'
-import { checkHoldsNoOpenLetters, queueInUse } from '../../shared/queue-checks.ts'
+import { checkHoldsNoOpenLetters, queueInUse, queueNotFound } from '../../shared/queue-checks.ts'
 import { readNumber, readText, readTextOrNull } from '../../shared/row-values.ts'
+import { purgeArchive } from '../archive/archive.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Database } from '../connection/database.ts'
-import { countLetters } from '../items/remove.ts'
+import { countLetters, deleteStep } from '../items/remove.ts'
 import { listedCodes } from '../items/rows.ts'
 import { endDeletedItem, endDeletedLetter } from '../letters/redrive-ends.ts'
 import type { Transaction } from '../transaction.ts'
+import type { QueueRow } from './queue-cache.ts'
 import { findDeadQueueUser } from './queues.ts'
 
 /** The tables with rows of a queue, except items and groups. */
@@ -29,14 +32,23 @@ const forgetSqls = ['items', 'archive'].map(
     select root_id from ${table} where queue_id = ? and group_id is not null)`,
 )
 
-export function deleteQueue(transaction: Transaction, command: DeleteQueue): { removed: number } {
+export function deleteQueue(transaction: Transaction, command: DeleteQueue): DeleteQueueResult {
   const { database, queueCache, groups, countChanges } = transaction
   const queueRow = queueCache.get(command.name)
   const { id } = queueRow
+  if (command.createdAt !== undefined && command.createdAt !== queueRow.queue.createdAt) {
+    throw queueNotFound(command.name)
+  }
   const user = findDeadQueueUser(database, command.name)
   if (user !== undefined) throw queueInUse(command.name, user)
   if (command.isForced !== true) {
     checkHoldsNoOpenLetters(queueRow.queue, countLetters(transaction, queueRow, openLetterStates))
+  }
+  const step =
+    command.countMax === undefined ? undefined : deleteSome(transaction, queueRow, command.countMax)
+  if (step !== undefined) {
+    insertAudit(database, queueEntries(command.trace, command.name, 1, { ...step.details, isMore: true }))
+    return { removed: step.removed, isMore: true }
   }
   const letters = countLettersByState(database, id)
   endRedrivesInto(transaction, id)
@@ -53,8 +65,26 @@ export function deleteQueue(transaction: Transaction, command: DeleteQueue): { r
   countChanges.dropQueue(id)
   queueCache.invalidate()
   groups.invalidate()
-  return { removed }
+  return { removed, isMore: false }
 }
+
+type Step = Readonly<{ removed: number; details: Readonly<Record<string, unknown>> }>
+
+/** Deletes some of the items, or of the archived ones. Undefined: so few are left that none was deleted. */
+function deleteSome(transaction: Transaction, queueRow: QueueRow, countMax: number): Step | undefined {
+  const items = deleteStep(transaction, queueRow, countMax)
+  if (items !== undefined)
+    return { removed: items.removed, details: removalDetails(items.removed, items.letters) }
+  const sizes = transaction.database.arrays(archivedSizesSql, queueRow.id, countMax)
+  if (!takeStep(sizes, (row) => readNumber(row, 0), countMax).isMore) return undefined
+  const all = { queue: queueRow.queue.name, archivedBefore: Number.MAX_SAFE_INTEGER, countMax }
+  const { purged } = purgeArchive(transaction, { op: 'purge-archive', ...all })
+  return { removed: 0, details: { archived: purged } }
+}
+
+/** In the order of `purgeArchive`. */
+const archivedSizesSql = `select length(payload) from archive where queue_id = ?
+  order by archived_at, id limit +?`
 
 function countLettersByState(database: Database, queueId: number): Record<string, number> {
   const sql = `select letter_state, count(*) from items where queue_id = ? and letter_state is not null

@@ -24,6 +24,7 @@ export type EncodedLetters = Readonly<{
   causes: readonly Cause[]
   /** The key and the payload of each letter, in their order. */
   bytes: Uint8Array
+  isNewOnly: boolean
 }>
 /** A command as the writer gets it. */
 export type WriterCommand = Command | EncodedLetters
@@ -76,7 +77,7 @@ function isNewLetter(item: ItemToImport): boolean {
   )
 }
 
-function encodeLetters({ queue, partition, now, items }: Import): EncodedLetters {
+function encodeLetters({ queue, partition, now, items, isNewOnly = false }: Import): EncodedLetters {
   const values: Value[] = []
   const causes = new CauseList()
   const chunks: Uint8Array[] = []
@@ -99,6 +100,7 @@ function encodeLetters({ queue, partition, now, items }: Import): EncodedLetters
     values,
     causes: causes.list,
     bytes,
+    isNewOnly,
   }
 }
 

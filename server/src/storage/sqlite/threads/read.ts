@@ -13,6 +13,8 @@ import { listAttempts } from '../deliveries/attempts.ts'
 import { getDelivery, listDeliveries, sumDeliveryFigures } from '../deliveries/deliveries.ts'
 import { nextDueAt } from '../items/advance.ts'
 import { listArchive, listItems } from '../items/list-items.ts'
+import { listPositions } from '../kafka/positions.ts'
+import { listReplays, listUnpassedPartitions } from '../kafka/replays.ts'
 import { listEdits } from '../letters/edits.ts'
 import { findRanges } from '../letters/index-ranges.ts'
 import { findLetterIds } from '../letters/letter-ids.ts'
@@ -91,6 +93,9 @@ const handlers = {
   'queued-items': (database, { queue, countMax }) => listQueuedItems(database, queue, countMax),
   'job-times': (database, { numbers }) => readJobTimes(database, numbers),
   jobs: (database, { jobs }) => readJobs(database, jobs),
+  'kafka-positions': (database, { query }) => listPositions(database, query),
+  'kafka-replays': (database, { query }) => listReplays(database, query),
+  'unpassed-kafka-partitions': (database, { query }) => listUnpassedPartitions(database, query),
   deliveries: (database, { changedSince }) => listDeliveries(database, changedSince),
   delivery: (database, { channelId, consumerId }) => getDelivery(database, channelId, consumerId),
   attempts: (database, { query }) => listAttempts(database, query),

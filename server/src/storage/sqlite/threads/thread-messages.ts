@@ -12,6 +12,7 @@ import type { CampaignLettersQuery, CampaignsQuery } from '../../contract/campai
 import type { CountsQuery, QueueCountsQuery } from '../../contract/counts.ts'
 import type { AttemptsQuery, FiguresQuery } from '../../contract/deliveries.ts'
 import type { ItemsQuery } from '../../contract/items.ts'
+import type { KafkaPositionsQuery, KafkaReplaysQuery, UnpassedPartitionsQuery } from '../../contract/kafka.ts'
 import type {
   GroupsQuery,
   LetterCountsQuery,
@@ -73,6 +74,9 @@ export type ReadCall =
   | Readonly<{ read: 'queued-items'; queue: string; countMax: number }>
   | Readonly<{ read: 'undispatched'; query: UndispatchedQuery }>
   | Readonly<{ read: 'jobs'; jobs: readonly JobLocation[] }>
+  | Readonly<{ read: 'kafka-positions'; query: KafkaPositionsQuery }>
+  | Readonly<{ read: 'kafka-replays'; query: KafkaReplaysQuery }>
+  | Readonly<{ read: 'unpassed-kafka-partitions'; query: UnpassedPartitionsQuery }>
   | Readonly<{ read: 'deliveries'; changedSince: Instant | undefined }>
   | Readonly<{ read: 'delivery'; channelId: string; consumerId: string }>
   | Readonly<{ read: 'attempts'; query: AttemptsQuery }>

@@ -1,0 +1,177 @@
+/** Topics, producers and consumer groups on the real Kafka of the test run. */
+import { randomUUID } from 'node:crypto'
+import { Admin, Consumer, Producer } from '@platformatic/kafka'
+import { parseKafkaClusters } from '../../src/config/kafka-clusters.ts'
+import type { Settings } from '../../src/config/settings.ts'
+
+export type SentRecord = Readonly<{
+  topic: string
+  partition?: number
+  key?: Uint8Array | string | null
+  value: Uint8Array | string | null
+  headers?: readonly (readonly [name: string, value: Uint8Array | string | null])[]
+}>
+
+export interface TestKafka {
+  readonly brokers: readonly string[]
+  readonly admin: Admin
+  /** A name that no other test uses. */
+  name(base: string): string
+  createTopic(name: string, partitions?: number, configs?: Readonly<Record<string, string>>): Promise<string>
+  /** Returns the offset of each record. */
+  send(records: readonly SentRecord[]): Promise<readonly number[]>
+  /** Reads all records that a topic has now, by partition and offset. */
+  read(topic: string): Promise<readonly ReadRecord[]>
+  /** Commits offsets for a group, as if its consumers had processed the records before them. */
+  commit(group: string, topic: string, offsets: readonly number[]): Promise<void>
+  committed(group: string, topic: string): Promise<readonly number[]>
+  close(): Promise<void>
+}
+
+export type ReadRecord = Readonly<{
+  partition: number
+  offset: number
+  key: Buffer | null
+  value: Buffer | null
+  headers: readonly (readonly [string, Buffer | null])[]
+}>
+
+const toBuffer = (value: Uint8Array | string | null | undefined): Buffer | undefined =>
+  value === null || value === undefined ? undefined : Buffer.from(value)
+
+export function openTestKafka(brokers: readonly string[]): TestKafka {
+  const connection = { clientId: 'redrive-test', bootstrapBrokers: [...brokers] }
+  const admin = new Admin(connection)
+  const producer = new Producer({ ...connection, acks: -1, idempotent: true })
+  return {
+    brokers,
+    admin,
+    name: (base) => `${base}-${randomUUID().slice(0, 8)}`,
+    createTopic: async (name, partitions = 1, configs = {}) => {
+      await admin.createTopics({
+        topics: [name],
+        partitions,
+        replicas: 1,
+        configs: Object.entries(configs).map(([key, value]) => ({ name: key, value })),
+      })
+      return name
+    },
+    send: async (records) => {
+      const { offsets = [] } = await producer.send({
+        messages: records.map(({ topic, partition = 0, key, value, headers = [] }) => ({
+          topic,
+          partition,
+          ...(toBuffer(key) !== undefined && { key: toBuffer(key) as Buffer }),
+          ...(toBuffer(value) !== undefined && { value: toBuffer(value) as Buffer }),
+          headers: new Map(
+            headers.map(([header, held]) => [Buffer.from(header), (toBuffer(held) ?? null) as Buffer]),
+          ),
+        })),
+      })
+      const next = new Map(
+        offsets.map(({ topic, partition, offset }) => [`${topic}/${partition}`, Number(offset)]),
+      )
+      return records.map(({ topic, partition = 0 }) => {
+        const key = `${topic}/${partition}`
+        const offset = next.get(key) ?? -1
+        next.set(key, offset + 1)
+        return offset
+      })
+    },
+    read: (topic) => readAll(connection, topic),
+    commit: (groupId, topic, offsets) =>
+      admin.alterConsumerGroupOffsets({
+        groupId,
+        topics: [
+          {
+            name: topic,
+            partitionOffsets: offsets.map((offset, partition) => ({ partition, offset: BigInt(offset) })),
+          },
+        ],
+      }),
+    committed: async (group, topic) => {
+      const [found] = await admin.listConsumerGroupOffsets({ groups: [group] })
+      const partitions = found?.topics.find(({ name }) => name === topic)?.partitions ?? []
+      return partitions
+        .toSorted((a, b) => a.partitionIndex - b.partitionIndex)
+        .map(({ committedOffset }) => Number(committedOffset))
+    },
+    close: async () => {
+      await Promise.allSettled([producer.close(), admin.close()])
+    },
+  }
+}
+
+async function readAll(
+  connection: Readonly<{ clientId: string; bootstrapBrokers: string[] }>,
+  topic: string,
+): Promise<readonly ReadRecord[]> {
+  const consumer = new Consumer({ ...connection, groupId: `read-${randomUUID()}` })
+  try {
+    consumer.topics.trackAll(topic)
+    const ends = (await consumer.listOffsets({ topics: [topic] })).get(topic) ?? []
+    const records: ReadRecord[] = []
+    for (const [partition, end] of ends.entries()) {
+      for (let from = 0n; from < end; ) {
+        const read = await readSome(consumer, topic, partition, from)
+        records.push(...read.records)
+        from = read.next
+      }
+    }
+    return records
+  } finally {
+    await consumer.close(true)
+  }
+}
+
+async function readSome(
+  consumer: Consumer,
+  topic: string,
+  partition: number,
+  from: bigint,
+): Promise<Readonly<{ records: readonly ReadRecord[]; next: bigint }>> {
+  const found = (await consumer.metadata({ topics: [topic] })).topics.get(topic)
+  const bytesMax = 8 * 2 ** 20
+  const wanted = {
+    partition,
+    fetchOffset: from,
+    currentLeaderEpoch: -1,
+    lastFetchedEpoch: -1,
+    partitionMaxBytes: bytesMax,
+  }
+  const { responses } = await consumer.fetch({
+    node: found?.partitions[partition]?.leader ?? 0,
+    maxWaitTime: 1_000,
+    minBytes: 1,
+    maxBytes: bytesMax,
+    topics: [{ topicId: found?.id ?? '', partitions: [wanted] }],
+  })
+  const batches = responses[0]?.partitions[0]?.records ?? []
+  const records = batches.flatMap(({ firstOffset, records: own }) =>
+    own.map(({ offsetDelta, key, value, headers }) => ({
+      partition,
+      offset: Number(firstOffset) + offsetDelta,
+      key,
+      value,
+      headers: headers.map(([name, held]) => [String(name), held] as const),
+    })),
+  )
+  const last = batches.at(-1)
+  const next = last === undefined ? from : last.firstOffset + BigInt(last.lastOffsetDelta) + 1n
+  return { records: records.filter(({ offset }) => offset >= from), next }
+}
+
+/** The settings of a server that reads from this Kafka with short intervals. */
+export function kafkaSettings(
+  brokers: readonly string[],
+  over: Readonly<Record<string, unknown>> = {},
+): Partial<Settings> {
+  const clusters = { test: { brokers: [...brokers], group: `redrive-${randomUUID()}`, ...over } }
+  return {
+    'kafka.clusters': parseKafkaClusters(JSON.stringify(clusters)),
+    'kafka.discovery_interval': 200,
+    'kafka.proof_interval': 100,
+    'kafka.proof_grace': 300,
+    'kafka.lag_interval': 200,
+  }
+}
