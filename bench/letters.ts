@@ -234,7 +234,7 @@ async function measureBeside(bench: StoreBench): Promise<Figures> {
   log(`${subject}: a busy queue, alone and beside retention and a campaign`)
   const { id } = await startBesideCampaign(bench)
   const readProgress = async () => ({
-    archived: (await storage.counts({})).reduce((sum, counts) => sum + counts.archived, 0),
+    archived: (await storage.readCounts({})).reduce((sum, counts) => sum + counts.archived, 0),
     sent: (await letters.campaigns.get(id))?.counts.sent ?? 0,
   })
   await runWorkload(engine, 'live', busyCallers, aloneMs)
@@ -271,8 +271,8 @@ function startBesideCampaign({ count, now, letters }: StoreBench): Promise<Reado
   const days = Math.min(13, (30 * besideLetters) / (count * getQueueShare('stock-dead')))
   const died = { from: Math.round(now - (5 + days) * usPerDay), until: now - 5 * usPerDay }
   const selection = { queues: ['stock-dead'], states: ['waiting'], died }
-  const trace = { actor: 'bench', reason: 'benchmark', requestId: '' }
-  return letters.campaigns.create(createCampaignSpec(selection, besideRate), trace)
+  const attribution = { actor: 'bench', reason: 'benchmark', requestId: '' }
+  return letters.campaigns.create(createCampaignSpec(selection, besideRate), attribution)
 }
 
 function startLoops(letters: StoreBench['letters']): Readonly<{ stop(): Promise<void> }> {

@@ -152,7 +152,7 @@ async function fill(benchStore: BenchStore, letters: number, log: (line: string)
 
   const opened = await openRedrive(target)
   await verify(opened)
-  const [counts] = await opened.storage.counts({ queue: toDeadQueueName(queue) })
+  const [counts] = await opened.storage.readCounts({ queue: toDeadQueueName(queue) })
   if (counts?.waiting !== letters) throw new Error(`${counts?.waiting} letters instead of ${letters}`)
   await opened.close()
   const gigabytes = ((await benchStore.sizeBytes()) / 1e9).toFixed(1)

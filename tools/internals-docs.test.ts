@@ -3,7 +3,7 @@ import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { migrations as postgresMigrations } from '../server/src/storage/postgres/migrations/migrate.ts'
-import { type Migration, migrationSql } from '../server/src/storage/shared/migrations.ts'
+import { type Migration, getMigrationSql } from '../server/src/storage/shared/migrations.ts'
 import { migrations as sqliteMigrations } from '../server/src/storage/sqlite/migrations/migrate.ts'
 import { repository } from './run-program.ts'
 
@@ -65,7 +65,7 @@ type Table = Readonly<{ table: string; columns: readonly string[] }>
  * The tables that the migrations create. A line of a table starts with the name of a column or a key word.
  */
 function readTables(migrations: readonly Migration[]): Table[] {
-  const sql = migrations.map(migrationSql).join('\n')
+  const sql = migrations.map(getMigrationSql).join('\n')
   return [...sql.matchAll(/create table (?:redrive\.)?(\w+)([^;]*);/g)].map(([, table = '', body = '']) => ({
     table,
     columns: [

@@ -85,5 +85,5 @@ export function groupLikeStore(failures: readonly LabelledFailure[]): number[] {
 
 function toFailure({ errorClass, message, stack }: LabelledFailure): Failure {
   const unknown = { attempts: 1, firstFailedAt: 0, lastFailedAt: 0, worker: '' }
-  return { reason: '', errorClass, message, stack, ...unknown }
+  return { errorCode: '', errorClass, message, stack, ...unknown }
 }

@@ -36,7 +36,7 @@ export async function measureCounts(bench: ReadBench): Promise<Timed[]> {
       storage.countLetters({ filter: {}, by: ['slug'] }),
     ),
     await measureCalls(countBench, 'count of one reason in one queue', countAimMs, () =>
-      storage.countLetters({ filter: { queues: ['orders-dead'], reasons: ['expired'] }, by: ['state'] }),
+      storage.countLetters({ filter: { queues: ['orders-dead'], errorCodes: ['expired'] }, by: ['state'] }),
     ),
     await measureCalls(countBench, 'open letters of the last 24 h', countAimMs, () =>
       storage.countOpenSince(now - usPerDay),
@@ -65,27 +65,27 @@ async function listFilters(bench: ReadBench): Promise<readonly (readonly [string
       'class',
       { queues: deadQueues.filter((each) => each.letterClass === 'financial').map(({ name }) => name) },
     ],
-    ['reason', { reasons: ['expired'] }],
+    ['reason', { errorCodes: ['expired'] }],
     ['largest group', { groupIds: [large.id] }],
     ['smallest group', { groupIds: [rare.id] }],
     ['error class', { errorClasses: [large.errorClass] }],
     ['key', { key: createKey(Math.floor(count / 2)) }],
     ['time', { died }],
-    ['retry count', { redrives: { min: 1 } }],
+    ['retry count', { retryCount: { min: 1 } }],
     ['queue, status', { queues: [queue], states: ['dead'] }],
-    ['queue, reason, time', { queues: [queue], reasons: ['expired'], died }],
-    ['reason, error class', { reasons: [rare.reason], errorClasses: [rare.errorClass] }],
-    ['group, retry count', { groupIds: [large.id], redrives: { min: 1 } }],
+    ['queue, reason, time', { queues: [queue], errorCodes: ['expired'], died }],
+    ['reason, error class', { errorCodes: [rare.errorCode], errorClasses: [rare.errorClass] }],
+    ['group, retry count', { groupIds: [large.id], retryCount: { min: 1 } }],
     ['key, status', { key: createKey(Math.floor(count / 3)), states: ['waiting'] }],
     [
       'all together',
       {
         queues: [large.queue],
         states: ['waiting', 'dead'],
-        reasons: [large.reason],
+        errorCodes: [large.errorCode],
         errorClasses: [large.errorClass],
         groupIds: [large.id],
-        redrives: { max: 0 },
+        retryCount: { max: 0 },
         died,
       },
     ],
@@ -98,7 +98,7 @@ export async function measurePages(bench: ReadBench): Promise<Timed[]> {
   const page = (filter: LetterFilter, value?: Instant): Promise<LetterScan> =>
     searchLetters(storage, {
       filter,
-      order: 'diedAt',
+      order: 'deadLetteredAt',
       isDescending: true,
       countMax: pageSize,
       bytes: 'head',
@@ -164,7 +164,7 @@ async function search(
       }
     },
   }
-  const query = { filter, order: 'diedAt', isDescending: true, countMax, bytes: 'head' } as const
+  const query = { filter, order: 'deadLetteredAt', isDescending: true, countMax, bytes: 'head' } as const
   const { found } = await searchLetters(timed, query, { msMax: Number.POSITIVE_INFINITY })
   if (found.length === 0) throw new Error('nothing was found')
 }
@@ -175,7 +175,7 @@ export async function measureExport({ storage }: ReadBench): Promise<number> {
   let count = 0
   const query = {
     filter: {},
-    order: 'diedAt',
+    order: 'deadLetteredAt',
     isDescending: true,
     countMax: exportBatch,
     bytes: 'all',

@@ -24,7 +24,7 @@ export const queues: readonly NewQueue[] = deadQueues.flatMap(({ name, origin, l
 ])
 
 const causes = Array.from({ length: 60 }, (_, cause) => ({
-  reason: ['attempts', 'declared_dead', 'expired', `http_${500 + (cause % 5)}`][cause % 4] as string,
+  errorCode: ['attempts', 'declared_dead', 'expired', `http_${500 + (cause % 5)}`][cause % 4] as string,
   errorClass: `com.example.${['Timeout', 'Refused', 'BadData', 'Conflict', 'Missing'][cause % 5]}Error${cause % 12}`,
   words: ['connection to', 'answer of', 'record in', 'lock on', 'user of'][cause % 5] as string,
   service: `service-${'abcdefghijklmnopqrstuvwxyz'[cause % 26]}${'xyz'[cause % 3]}`,
@@ -49,7 +49,7 @@ export function createKey(number: number): Uint8Array {
 }
 
 /** Later for higher numbers, and always before `now`. */
-export function computeDiedAt(number: number, count: number, now: Instant): Instant {
+export function computeDeadLetteredAt(number: number, count: number, now: Instant): Instant {
   return now - Math.floor((days * usPerDay * (count - number)) / count) - 60_000_000
 }
 
@@ -73,7 +73,7 @@ export function createLetter(number: number, count: number, now: Instant): ItemT
   const cause = causes[Math.floor(causes.length * ((random % 10_000) / 10_000) ** 3)] ?? causes[0]
   if (cause === undefined) throw new Error('there are no causes')
   const tenant = scramble(number * 11 + 5) % 1_000
-  const diedAt = computeDiedAt(number, count, now)
+  const deadLetteredAt = computeDeadLetteredAt(number, count, now)
   const { origin } = chooseQueue(number)
   const id = `${origin}-${number}`
   return {
@@ -97,18 +97,18 @@ export function createLetter(number: number, count: number, now: Instant): ItemT
       id,
       group: null,
       cluster: null,
-      createdAt: diedAt - 60_000_000,
+      createdAt: deadLetteredAt - 60_000_000,
     },
     failure: {
-      reason: cause.reason,
+      errorCode: cause.reason,
       errorClass: cause.errorClass,
       message: `${cause.words} ${cause.service} failed: request r-${tenant} after ${random % 5_000} ms`,
       stack: `Error\n    at call (/app/src/${cause.service}.ts:12:5)\n    at handle (/app/src/handle.ts:88:11)`,
       attempts: 3,
-      firstFailedAt: diedAt - 30_000_000,
-      lastFailedAt: diedAt,
+      firstFailedAt: deadLetteredAt - 30_000_000,
+      lastFailedAt: deadLetteredAt,
       worker: `worker-${random % 40}`,
     },
-    diedAt,
+    deadLetteredAt,
   }
 }

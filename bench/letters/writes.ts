@@ -8,7 +8,7 @@ import { type Measured, quantile } from '../report.ts'
 import { deadQueues } from './sample-letters.ts'
 
 export const batch = 1_000
-const trace = { actor: 'bench', reason: 'benchmark', requestId: '' } as const
+const attribution = { actor: 'bench', reason: 'benchmark', requestId: '' } as const
 
 /** Moves `share` letters of every queue to each other state: resolved, failed again, DEAD, discarded. */
 export async function mixStates(storage: Storage, share: number, now: number): Promise<void> {
@@ -29,7 +29,7 @@ export async function mixStates(storage: Storage, share: number, now: number): P
 
 async function listOldest(storage: Storage, queue: string, count: number): Promise<string[]> {
   const filter: LetterFilter = { queues: [queue], states: ['waiting'] }
-  const query = { filter, order: 'diedAt', isDescending: false, countMax: batch, bytes: 'none' } as const
+  const query = { filter, order: 'deadLetteredAt', isDescending: false, countMax: batch, bytes: 'none' } as const
   const ids: string[] = []
   for await (const { found } of searchAll(storage, query)) {
     ids.push(...found.map(({ item }) => item.rootId))
@@ -68,7 +68,7 @@ export async function measureCampaign(
   letters: Letters,
   spec: CampaignSpec,
 ): Promise<Measured> {
-  const { id } = await letters.campaigns.create(spec, trace)
+  const { id } = await letters.campaigns.create(spec, attribution)
   let campaign = await runCampaignPass(letters, id)
   while (campaign.size === null) campaign = await runCampaignPass(letters, id)
   const startedAt = performance.now()

@@ -14,7 +14,7 @@ import {
   toWirePolicy,
 } from './queue.ts'
 import { createQueueApi } from './queue-api.ts'
-import { queuePath } from './queue-path.ts'
+import { toQueuePath } from './queue-path.ts'
 import { fromWireStats, type QueueStats, type WireStats } from './queue-stats.ts'
 import type { Health, ServerInfo, WireNewQueue, WireQueue, WireQueuesPage } from './wire.ts'
 
@@ -96,18 +96,18 @@ export function createAdminCalls(caller: Caller): AdminCalls {
       return { ...fromWireQueue(created), warnings: created.warnings }
     },
     updateQueue: (name, policy, options) =>
-      change('PATCH', queuePath(name), { policy: toWirePolicy(policy) }, options),
+      change('PATCH', toQueuePath(name), { policy: toWirePolicy(policy) }, options),
     deleteQueue: async (name, { force = false, ...options } = {}) => {
       const body = { queue_name: name, ...(force && { force: true }) }
       await call('queues.delete', body, options).catch(ignoreIfAlreadyDeleted)
     },
-    getQueue: async (name, options) => fromWireQueue(await get<WireQueue>(queuePath(name), options)),
+    getQueue: async (name, options) => fromWireQueue(await get<WireQueue>(toQueuePath(name), options)),
     listQueues: async (query = {}, options) => {
       const page = await get<WireQueuesPage>(`queues${toQueryString(query)}`, options)
       return { queues: page.queues.map(fromWireQueue), nextCursor: page.next_cursor }
     },
-    pauseQueue: (name, options) => change('POST', `${queuePath(name)}/pause`, {}, options),
-    resumeQueue: (name, options) => change('POST', `${queuePath(name)}/resume`, {}, options),
+    pauseQueue: (name, options) => change('POST', `${toQueuePath(name)}/pause`, {}, options),
+    resumeQueue: (name, options) => change('POST', `${toQueuePath(name)}/resume`, {}, options),
 
     getQueueStats: async (queue, options) => {
       const { body } = await call('queue.stats', { queue_name: queue }, options)

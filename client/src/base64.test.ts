@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { fromBase64, fromBase64Portably, toBase64, toBase64Portably } from './base64.ts'
+import { decodeBase64, decodeBase64Portably, toBase64, toBase64Portably } from './base64.ts'
 
 const lengths = [0, 1, 2, 3, 255, 256, 0x2000, 0x2001, 300_000]
 
@@ -9,13 +9,13 @@ describe('base64', () => {
     const text = Buffer.from(bytes).toString('base64')
     expect(toBase64(bytes)).toBe(text)
     expect(toBase64Portably(bytes)).toBe(text)
-    expect(fromBase64(text)).toEqual(bytes)
-    expect(fromBase64Portably(text)).toEqual(bytes)
+    expect(decodeBase64(text)).toEqual(bytes)
+    expect(decodeBase64Portably(text)).toEqual(bytes)
   })
 
   it('encodes only the viewed part of a larger buffer, and decodes to a plain Uint8Array', () => {
     const part = Uint8Array.from([0, 1, 2, 3, 4]).subarray(1, 3)
     expect(toBase64(part)).toBe('AQI=')
-    expect(Object.getPrototypeOf(fromBase64('AQI='))).toBe(Uint8Array.prototype)
+    expect(Object.getPrototypeOf(decodeBase64('AQI='))).toBe(Uint8Array.prototype)
   })
 })

@@ -23,11 +23,11 @@ export function toBase64(bytes: Uint8Array): string {
  * Returns a plain Uint8Array on every platform: Buffer overrides methods such as `slice` with other
  * behaviour.
  */
-export function fromBase64(text: string): Uint8Array {
+export function decodeBase64(text: string): Uint8Array {
   const builtIn = (Uint8Array as FromBase64).fromBase64
   if (builtIn !== undefined) return builtIn.call(Uint8Array, text)
   const node = getNodeBuffer()
-  if (node === undefined) return fromBase64Portably(text)
+  if (node === undefined) return decodeBase64Portably(text)
   const { buffer, byteOffset, byteLength } = node.from(text, 'base64')
   return new Uint8Array(buffer, byteOffset, byteLength)
 }
@@ -40,7 +40,7 @@ export function toBase64Portably(bytes: Uint8Array): string {
   return btoa(binary)
 }
 
-export function fromBase64Portably(text: string): Uint8Array {
+export function decodeBase64Portably(text: string): Uint8Array {
   const binary = atob(text)
   const bytes = new Uint8Array(binary.length)
   for (let at = 0; at < binary.length; at++) bytes[at] = binary.charCodeAt(at)

@@ -4,7 +4,7 @@
  * The kind of failure decides (see `FailureKind`). A call that was not done is always repeated. A call whose
  * answer was lost is repeated only if executing it twice is harmless. A refused call is never repeated.
  */
-import { type Backoff, backoffMs } from './backoff.ts'
+import { type Backoff, computeBackoffMs } from './backoff.ts'
 import { type Clock, sleep } from './clock.ts'
 import {
   describeFailedAnswer,
@@ -69,7 +69,7 @@ export function createCaller(parts: CallerParts): Caller {
       const isRetryable = result.kind === 'not-done' || (result.kind === 'lost' && request.isRepeatable)
       const isFinal = tries > retriesMax || request.finalCodes?.includes(result.facts.code)
       if (!isRetryable || isFinal) throw toError(result, { isRetryable, isOutcomeUnknown })
-      const delayMs = backoffMs(parts.backoff, tries, parts.random)
+      const delayMs = computeBackoffMs(parts.backoff, tries, parts.random)
       await sleep(parts.clock, Math.max(delayMs, Math.min(result.retryAfterMs, retryAfterMsMax)), signal)
     }
   }

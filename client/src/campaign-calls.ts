@@ -56,26 +56,26 @@ export function createCampaignCalls(call: Caller, lines: LineReader): CampaignCa
     options?: CallOptions,
   ): Promise<T> =>
     (await call({ method, path: `/api/v1/campaigns${path}`, body, isRepeatable }, options)).body as T
-  const idPath = (id: string) => `/${encodeURIComponent(id)}`
+  const toIdPath = (id: string) => `/${encodeURIComponent(id)}`
   const createAction =
     (action: 'pause' | 'resume' | 'cancel') =>
     (id: string, { reason, ...options }: AuditedOptions = {}): Promise<Campaign> =>
-      send('POST', `${idPath(id)}/${action}`, { reason }, false, options)
+      send('POST', `${toIdPath(id)}/${action}`, { reason }, false, options)
 
   return {
     previewCampaign: (selection, options) => send('POST', '/preview', selection, true, options),
     createCampaign: (campaign, options) => send('POST', '', campaign, false, options),
     listCampaigns: (query = {}, options) => get(toQueryString(query), options),
-    getCampaign: (id, options) => get(idPath(id), options),
+    getCampaign: (id, options) => get(toIdPath(id), options),
     listCampaignLetters: (id, query = {}, options) =>
-      get(`${idPath(id)}/letters${toQueryString(query)}`, options),
+      get(`${toIdPath(id)}/letters${toQueryString(query)}`, options),
     adjustCampaign: (id, changes, { reason, ...options } = {}) =>
-      send('PATCH', idPath(id), { ...changes, reason }, false, options),
+      send('PATCH', toIdPath(id), { ...changes, reason }, false, options),
     pauseCampaign: createAction('pause'),
     resumeCampaign: createAction('resume'),
     cancelCampaign: createAction('cancel'),
     watchCampaign: (id, options = {}) =>
-      watch(lines, `/api/v1/campaigns${idPath(id)}/events`, { answerMsMax: silenceMsMax, ...options }),
+      watch(lines, `/api/v1/campaigns${toIdPath(id)}/events`, { answerMsMax: silenceMsMax, ...options }),
   }
 }
 
@@ -96,7 +96,7 @@ async function* watch(
         yield campaign
         if (campaign.is_ended) return
       }
-      throw endedEarly()
+      throw createEndedEarlyError()
     } catch (error) {
       await lines.waitBeforeRetry(error, tries, options)
     }
@@ -121,7 +121,7 @@ async function* readEvents(
 }
 
 /** The server is stopping, or the connection was closed in between: the campaign itself continues. */
-function endedEarly(): StreamInterrupted {
+function createEndedEarlyError(): StreamInterrupted {
   const facts = {
     code: 'CONNECTION_LOST',
     status: 0,

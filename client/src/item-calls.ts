@@ -12,8 +12,8 @@ import {
 } from './item.ts'
 import { failureHeader, type ItemFailure, toFailureHeader } from './item-failure.ts'
 import { createQueueApi, type ProduceOptions } from './queue-api.ts'
-import { queuePath } from './queue-path.ts'
-import { msUntil, type Time, toWireDuration, toWireTime } from './time.ts'
+import { toQueuePath } from './queue-path.ts'
+import { computeMsUntil, type Time, toWireDuration, toWireTime } from './time.ts'
 import type { WireCancelledLease, WireExtendedLeases, WireProducedItems } from './wire.ts'
 
 export type LeaseOptions = CallOptions &
@@ -112,7 +112,7 @@ const waitMsMax = 240_000
 export function createItemCalls(call: Caller, clock: Clock, answerMsMax: number): ItemCalls {
   const queueApi = createQueueApi(call)
   const postV1 = (queue: string, path: string, body: object, options?: CallOptions): Promise<Answer> => {
-    const request = { method: 'POST', path: `/api/v1/${queuePath(queue)}/${path}`, body } as const
+    const request = { method: 'POST', path: `/api/v1/${toQueuePath(queue)}/${path}`, body } as const
     return call({ ...request, isRepeatable: true }, options)
   }
   // Shorter than the client's own timeout, so that the server can still report that it did nothing.
@@ -141,7 +141,7 @@ export function createItemCalls(call: Caller, clock: Clock, answerMsMax: number)
       const sent = { partition, ids, lease_timeout: leaseTimeout }
       const { body, headers } = await postV1(queue, 'leases/extend', sent, options)
       const { lease_deadline: leaseDeadline } = body as WireExtendedLeases
-      return { leaseDeadline, leaseMsLeft: msUntil(leaseDeadline, headers.get('date'), clock.nowMs()) }
+      return { leaseDeadline, leaseMsLeft: computeMsUntil(leaseDeadline, headers.get('date'), clock.nowMs()) }
     },
     complete: async (queue, partition, ids, options) => {
       const body = { queue_name: queue, partition, request_timeout: requestTimeout(options), ids }
@@ -168,7 +168,7 @@ async function lease(
   const answer = await call(
     { ...request, waitMs: waitMsBound, finalCodes: ['LEASE_TIMEOUT'] },
     options,
-  ).catch(undefinedIfLeaseTimeout)
+  ).catch(ignoreLeaseTimeout)
   if (answer === undefined) return { partition: 0, items: [], leaseMsLeft: 0 }
   const { partition = 0, items = [] } = answer.body as {
     partition?: number
@@ -178,12 +178,12 @@ async function lease(
   return {
     partition,
     items: items.map((item) => new LeasedItem(item)),
-    leaseMsLeft: deadline === undefined ? 0 : msUntil(deadline, answer.headers.get('date'), clock.nowMs()),
+    leaseMsLeft: deadline === undefined ? 0 : computeMsUntil(deadline, answer.headers.get('date'), clock.nowMs()),
   }
 }
 
 /** The Queue API reports "no items in time" as a retryable error. For a lease call it is a normal result. */
-function undefinedIfLeaseTimeout(error: unknown): undefined {
+function ignoreLeaseTimeout(error: unknown): undefined {
   if (error instanceof RedriveError && error.code === 'LEASE_TIMEOUT') return undefined
   throw error
 }

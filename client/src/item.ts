@@ -1,4 +1,4 @@
-import { fromBase64, toBase64 } from './base64.ts'
+import { decodeBase64, toBase64 } from './base64.ts'
 import {
   type MessageHeader,
   type MessageKey,
@@ -41,7 +41,7 @@ class WithPayload {
   readonly payload: Uint8Array
 
   constructor(base64: string | undefined) {
-    this.payload = base64 ? fromBase64(base64) : new Uint8Array(0)
+    this.payload = base64 ? decodeBase64(base64) : new Uint8Array(0)
   }
 
   /** Decodes the payload as UTF-8. */
@@ -183,7 +183,7 @@ export function toWireKeyed(item: KeyedItem): unknown {
 export function toWireImported(item: ImportedItem): WireStoredItem {
   const { payload, sourceId, isLeased, leaseDeadline, expireDeadline, attempts, attemptsMax } = item
   const content = toTextOrBase64(payload)
-  return withoutUndefined({
+  return omitUndefined({
     source_id: sourceId,
     is_leased: isLeased,
     lease_deadline: leaseDeadline && toWireTime(leaseDeadline),
@@ -204,6 +204,6 @@ function toDescribedItem<T extends NewItem>(item: T): Extract<T, { payload: Payl
 
 type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
 
-function withoutUndefined<T extends object>(fields: T): Defined<T> {
+function omitUndefined<T extends object>(fields: T): Defined<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<T>
 }

@@ -154,7 +154,7 @@ export function createLetterCalls(call: Caller, lines: LineReader): LetterCalls 
     options?: CallOptions,
   ): Promise<T> =>
     (await call({ method: 'POST', path: `/api/v1/${path}`, body, isRepeatable }, options)).body as T
-  const idPath = (id: string | number) => encodeURIComponent(id)
+  const encodeId = (id: string | number) => encodeURIComponent(id)
 
   return {
     captureLetters: async (queue, letters, options) => {
@@ -164,7 +164,7 @@ export function createLetterCalls(call: Caller, lines: LineReader): LetterCalls 
     },
     listLetters: (query = {}, options) => get('letters', query, options),
     getLetter: (id, { payloadForm, ...options } = {}) =>
-      get(`letters/${idPath(id)}`, { payload_form: payloadForm }, options),
+      get(`letters/${encodeId(id)}`, { payload_form: payloadForm }, options),
     exportLetters: (filter = {}, options = {}) => exportAll(lines, filter, options),
     countLetters: ({ by, ...filter } = {}, options) =>
       get('letters/counts', { ...filter, by: by?.join(',') }, options),
@@ -177,7 +177,7 @@ export function createLetterCalls(call: Caller, lines: LineReader): LetterCalls 
     redriveLetter: (id, { target, includeDead, reason, edit, ...options } = {}) => {
       const wireEdit = typeof edit === 'object' ? toWireEdit(edit) : edit
       const body = { target, include_dead: includeDead, reason, edit: wireEdit }
-      return post(`letters/${idPath(id)}/redrive`, body, false, options)
+      return post(`letters/${encodeId(id)}/redrive`, body, false, options)
     },
     discardLetters: (ids, reason, { limit, expectedCount, ...options } = {}) =>
       post('letters/discard', { ids, reason, limit, expected_count: expectedCount }, true, options),
@@ -192,9 +192,9 @@ export function createLetterCalls(call: Caller, lines: LineReader): LetterCalls 
 
     listArchivedLetters: (query = {}, options) => get('archive', query, options),
     getArchivedLetter: (id, { payloadForm, ...options } = {}) =>
-      get(`archive/${idPath(id)}`, { payload_form: payloadForm }, options),
+      get(`archive/${encodeId(id)}`, { payload_form: payloadForm }, options),
     listGroups: (query = {}, options) => get('groups', query, options),
-    getGroup: (id, options) => get(`groups/${idPath(id)}`, {}, options),
+    getGroup: (id, options) => get(`groups/${encodeId(id)}`, {}, options),
     listAudit: (query = {}, options) => get('audit', query, options),
   }
 }
@@ -243,7 +243,7 @@ async function* exportOnce(
     yield entry
   }
   const message = 'the export ended before its last line'
-  throw interrupted({ code: 'CONNECTION_LOST', message }, 'lost')
+  throw createInterruptedError({ code: 'CONNECTION_LOST', message }, 'lost')
 }
 
 /** `letters` were yielded since the stream was opened. */
@@ -251,10 +251,10 @@ function finishExport(end: ExportEnd, letters: number, progress: ExportProgress)
   progress.examined += end.examined_count - letters
   if (end.is_complete) return { ...end, letters: progress.letters, examined_count: progress.examined }
   progress.cursor = end.next_cursor ?? progress.cursor
-  throw interrupted(end.error ?? { code: 'UNKNOWN', message: 'the export is not complete' }, 'not-done')
+  throw createInterruptedError(end.error ?? { code: 'UNKNOWN', message: 'the export is not complete' }, 'not-done')
 }
 
-function interrupted(
+function createInterruptedError(
   { code, message }: Readonly<{ code: string; message: string }>,
   kind: FailureKind,
 ): StreamInterrupted {

@@ -2,7 +2,7 @@
  * Reads long answers (exports and events) line by line as they arrive. Streams only read data, so an
  * interrupted stream can safely be opened again.
  */
-import { backoffMs } from './backoff.ts'
+import { computeBackoffMs } from './backoff.ts'
 import { buildHeaders, type CallerParts, type CallOptions, parseJson } from './caller.ts'
 import { type Clock, sleep } from './clock.ts'
 import {
@@ -44,7 +44,7 @@ export function createLineReader(parts: CallerParts): LineReader {
       if (!(error instanceof StreamInterrupted)) throw error
       const { failed } = error
       if (tries > retriesMax) throw toError(failed, { isRetryable: true, isOutcomeUnknown: false })
-      const delayMs = backoffMs(parts.backoff, tries, parts.random)
+      const delayMs = computeBackoffMs(parts.backoff, tries, parts.random)
       await sleep(parts.clock, Math.max(delayMs, failed.retryAfterMs), signal)
     },
   }

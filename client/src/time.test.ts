@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { fromWireTime, msUntil, toWireTime } from './time.ts'
+import { fromWireTime, computeMsUntil, toWireTime } from './time.ts'
 
 const nowMs = Date.parse('2026-01-01T00:00:00.700Z')
 const inTenSeconds = '2026-01-01T00:00:10.700000Z'
@@ -21,15 +21,15 @@ describe('times on the wire', () => {
 
 describe('msUntil', () => {
   it('measures by the local clock if it agrees with the Date header or there is no usable header', () => {
-    expect(msUntil(inTenSeconds, date, nowMs)).toBe(10_000)
-    expect(msUntil(inTenSeconds, null, nowMs)).toBe(10_000)
-    expect(msUntil(inTenSeconds, 'nonsense', nowMs)).toBe(10_000)
+    expect(computeMsUntil(inTenSeconds, date, nowMs)).toBe(10_000)
+    expect(computeMsUntil(inTenSeconds, null, nowMs)).toBe(10_000)
+    expect(computeMsUntil(inTenSeconds, 'nonsense', nowMs)).toBe(10_000)
   })
 
   it.each([3_600_000, -3_600_000, 5_000, -5_000])(
     'measures by the Date header if the local clock is off by %d ms',
     (offMs) => {
-      const ms = msUntil(inTenSeconds, date, nowMs + offMs)
+      const ms = computeMsUntil(inTenSeconds, date, nowMs + offMs)
       expect(ms).toBeGreaterThanOrEqual(9_500)
       expect(ms).toBeLessThanOrEqual(10_500)
     },

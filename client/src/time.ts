@@ -25,7 +25,7 @@ export function toWireDuration(ms: number): string {
  * otherwise drop valid leases or keep ended ones. The Date header has a resolution of one second, so the
  * local clock is used as long as it agrees with the header, and also if a browser hides the header.
  */
-export function msUntil(serverTime: string, answerDate: string | null, nowMs: number): number {
+export function computeMsUntil(serverTime: string, answerDate: string | null, nowMs: number): number {
   const dateMs = answerDate === null ? Number.NaN : Date.parse(answerDate)
   const isLocalClockRight = Number.isNaN(dateMs) || (nowMs > dateMs - 250 && nowMs < dateMs + 1_250)
   return Date.parse(serverTime) - (isLocalClockRight ? nowMs : dateMs + 500)

@@ -307,7 +307,7 @@ export type ErrorCode = keyof typeof catalog
 
 export const errorCodes = Object.keys(catalog) as readonly ErrorCode[]
 
-export function errorEntry(code: ErrorCode): Readonly<{ status: number; hint: string }> {
+export function getErrorEntry(code: ErrorCode): Readonly<{ status: number; hint: string }> {
   return catalog[code]
 }
 

@@ -26,20 +26,20 @@ export function editDistance(from: string, to: string): number {
     for (let column = 1; column <= to.length; column++) {
       const isSame = from[row - 1] === to[column - 1]
       let steps = Math.min(
-        at(previous, column) + 1,
-        at(current, column - 1) + 1,
-        at(previous, column - 1) + (isSame ? 0 : 1),
+        readCell(previous, column) + 1,
+        readCell(current, column - 1) + 1,
+        readCell(previous, column - 1) + (isSame ? 0 : 1),
       )
       const isSwap = from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1]
-      if (row > 1 && column > 1 && isSwap) steps = Math.min(steps, at(beforePrevious, column - 2) + 1)
+      if (row > 1 && column > 1 && isSwap) steps = Math.min(steps, readCell(beforePrevious, column - 2) + 1)
       current.push(steps)
     }
     beforePrevious = previous
     previous = current
   }
-  return at(previous, to.length)
+  return readCell(previous, to.length)
 }
 
-function at(row: readonly number[], column: number): number {
+function readCell(row: readonly number[], column: number): number {
   return row[column] ?? Number.POSITIVE_INFINITY
 }

@@ -21,6 +21,6 @@ export function createServerClock(machine: Clock): ServerClock {
     follow: (clock) => {
       storeClock = clock
     },
-    machineOffsetUs: () => storeClock?.machineOffsetUs(),
+    machineOffsetUs: () => storeClock?.readMachineOffsetUs(),
   }
 }

@@ -360,21 +360,21 @@ function createServerApi(
     webhookOptions: toWebhookOptions(settings),
     webhookGateway: toGateway(settings),
     health: () => readHealth([...checks, ...kafka.health().map(toKafkaCheck)], version),
-    createMetrics: (connections) =>
+    createMetrics: (countConnections) =>
       createMetrics({
         version,
         storeKind: store.kind,
         isStoreUp: () => connection.state().isUp,
-        readCounts: async () => connection.storage().queueCounts({ countMax: labelValuesMax }),
+        readCounts: async () => connection.storage().readQueueCounts({ countMax: labelValuesMax }),
         readLetters: async () => readLetterFigures(connection.storage()),
         letterTotals,
         storeWrites,
         pushes: pushMetrics,
         readDeadJobs: async () => connection.storage().listConsumerCounts(),
         readDispatch: () => peekWebhooks()?.dispatcher.counts(),
-        connections,
-        clockOffsetSeconds: clockSkew.offsetSeconds,
-        reconciled: reconciler.state,
+        countConnections,
+        readClockOffsetSeconds: clockSkew.readOffsetSeconds,
+        getReconcileState: reconciler.state,
         ...(collectReports !== undefined && { collectReports }),
       }),
     // As long as there is no access control: see requireLoopback.

@@ -1,7 +1,7 @@
 /** Valid values for tests. A test names only the fields that matter to it. */
 import { type Instant, usPerSecond } from '../src/core/instant.ts'
 import type { Failure, Leased, Origin, Waiting } from '../src/core/item.ts'
-import { type NewQueue, newQueue, type Queue } from '../src/core/queue.ts'
+import { type NewQueue, buildQueue, type Queue } from '../src/core/queue.ts'
 import type { NewItem } from '../src/storage/contract/items.ts'
 
 export const noon: Instant = Date.UTC(2026, 10, 15, 12) * 1_000
@@ -15,12 +15,12 @@ export function bytes(text: string): Uint8Array {
   return new TextEncoder().encode(text)
 }
 
-export function textOf(data: Uint8Array | null): string {
+export function toText(data: Uint8Array | null): string {
   return data === null ? 'null' : new TextDecoder().decode(data)
 }
 
 export function aQueue(changes: Partial<NewQueue> = {}): Queue {
-  return newQueue({ name: 'orders', ...changes }, noon)
+  return buildQueue({ name: 'orders', ...changes }, noon)
 }
 
 export function aNewItem(changes: Partial<NewItem> = {}): NewItem {
@@ -52,9 +52,9 @@ const base = {
   expireDeadline: noon + day,
   failure: null,
   origin: null,
-  diedAt: null,
+  deadLetteredAt: null,
   letterId: null,
-  redrives: 0,
+  retryCount: 0,
   history: [],
   groupId: null,
   letter: null,
@@ -76,7 +76,7 @@ export function aLeasedItem(changes: Partial<Leased> = {}): Leased {
 
 export function aFailure(changes: Partial<Failure> = {}): Failure {
   return {
-    reason: 'http_503',
+    errorCode: 'http_503',
     errorClass: 'com.example.PaymentRefused',
     message: 'card 4711 was refused',
     stack: 'at pay (pay.ts:1:1)',

@@ -1,7 +1,7 @@
 /** Short ways for tests of what only PostgreSQL has. */
 import type { Client, QueryResultRow } from 'pg'
 import { createDatabase } from '../../tools/services/index.ts'
-import { fromDate } from '../src/core/instant.ts'
+import { toInstant } from '../src/core/instant.ts'
 import type { Command, ResultOf, Storage } from '../src/storage/contract/storage.ts'
 import type { StoreOptions } from '../src/storage/open-storage.ts'
 import { createPgClient } from '../src/storage/postgres/connection/tls-connection.ts'
@@ -16,7 +16,7 @@ export interface TestDatabase extends AsyncDisposable {
 }
 
 /** Tests write commands with times of their own, which the clock of the database must not bound. */
-const wallClock = { now: () => fromDate(new Date()) }
+const wallClock = { now: () => toInstant(new Date()) }
 
 export async function testDatabase(): Promise<TestDatabase> {
   const database = await createDatabase()

@@ -6,7 +6,7 @@ import {
   toEnvironmentName,
   toFlag,
 } from '../../server/src/config/settings.ts'
-import { errorCodes, errorEntry } from '../../server/src/errors.ts'
+import { errorCodes, getErrorEntry } from '../../server/src/errors.ts'
 
 /** Lists everything that users rely on by name, as text, so that a change to it shows as a diff. */
 export function buildSurfaceText(): string {
@@ -24,7 +24,7 @@ export function buildSurfaceText(): string {
     ...settingLines(settingsTable),
     '',
     '[errors] code, status',
-    ...table(errorCodes.map((code) => [code, String(errorEntry(code).status)])),
+    ...table(errorCodes.map((code) => [code, String(getErrorEntry(code).status)])),
     '',
   ].join('\n')
 }

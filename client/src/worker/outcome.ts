@@ -48,11 +48,11 @@ export function toRetryRequest(
     return {
       isDead: false,
       failure: describeOutcome(thrown),
-      ...ifValidTime(at ?? new Date(nowMs + afterMs)),
+      ...keepValidTime(at ?? new Date(nowMs + afterMs)),
     }
   }
   const delayMs = retryDelayMs()
-  const retryAt = delayMs === undefined ? {} : ifValidTime(new Date(nowMs + delayMs))
+  const retryAt = delayMs === undefined ? {} : keepValidTime(new Date(nowMs + delayMs))
   return { isDead: false, failure: toItemFailure(thrown), ...retryAt }
 }
 
@@ -60,7 +60,7 @@ export function toRetryRequest(
  * Drops an invalid time, so that the queue's retry policy decides: the server would reject the whole call,
  * with all items in it.
  */
-function ifValidTime(retryAt: Time): { retryAt?: Time } {
+function keepValidTime(retryAt: Time): { retryAt?: Time } {
   return Number.isNaN(new Date(retryAt).getTime()) ? {} : { retryAt }
 }
 

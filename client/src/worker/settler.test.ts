@@ -138,7 +138,7 @@ describe('Settler', () => {
     const { settler, clock, outcomes } = createSettler(away)
     settler.add(completing(1))
     let isEmpty = false
-    void settler.whenEmpty().then(() => {
+    void settler.waitUntilEmpty().then(() => {
       isEmpty = true
     })
     await clock.advance(16)

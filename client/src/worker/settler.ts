@@ -10,7 +10,7 @@
  * then reports two of the items as missing, the first call probably settled them all, and their outcome is
  * reported as unknown.
  */
-import { backoffMs } from '../backoff.ts'
+import { computeBackoffMs } from '../backoff.ts'
 import type { Client } from '../client.ts'
 import { type Clock, sleep } from '../clock.ts'
 import { RedriveError } from '../error.ts'
@@ -82,7 +82,7 @@ export class Settler {
   }
 
   /** Resolves when every item is settled, or when the settler is closed. */
-  whenEmpty(): Promise<void> {
+  waitUntilEmpty(): Promise<void> {
     if (this.#size === 0) return Promise.resolve()
     return new Promise((resolve) => this.#whenEmpty.push(resolve))
   }
@@ -169,7 +169,7 @@ export class Settler {
     const known = error instanceof RedriveError ? error : undefined
     batch.wasAnswerLost ||= known?.isOutcomeUnknown ?? false
     if (!known?.isRetryable) return this.#reportAll(batch, 'lost')
-    const delayMs = backoffMs({ msMin: 50, msMax: backoffMsMax }, tries, random)
+    const delayMs = computeBackoffMs({ msMin: 50, msMax: backoffMsMax }, tries, random)
     await sleep(clock, delayMs, signal).catch(() => {})
     if (signal.aborted) {
       batch.remaining = []

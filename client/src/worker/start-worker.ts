@@ -4,7 +4,7 @@
  * All state is bounded: at most `concurrency` + `prefetch` items are leased, and if too many items wait to be
  * settled, the worker leases no more. A stopped worker leaves no timer and no call behind.
  */
-import { backoffMs } from '../backoff.ts'
+import { computeBackoffMs } from '../backoff.ts'
 import type { Client } from '../client.ts'
 import { type Clock, sleep } from '../clock.ts'
 import type { LeasedItem } from '../item.ts'
@@ -140,7 +140,7 @@ class WorkerLoop {
     while (!this.#stopping.signal.aborted) {
       const countMax = this.#leaseCountMax()
       if (countMax <= 0) {
-        await this.#whenWoken()
+        await this.#waitUntilWoken()
         continue
       }
       try {
@@ -150,7 +150,7 @@ class WorkerLoop {
         if (this.#stopping.signal.aborted) return
         failures++
         this.#reportError(error, { during: 'lease' })
-        const delayMs = backoffMs({ msMin: 100, msMax: this.#backoffMsMax }, failures, random)
+        const delayMs = computeBackoffMs({ msMin: 100, msMax: this.#backoffMsMax }, failures, random)
         await sleep(clock, delayMs, this.#stopping.signal).catch(() => {})
       }
     }
@@ -265,7 +265,7 @@ class WorkerLoop {
     callSafely(() => (this.#parts.options.onError ?? warn)(error, context))
   }
 
-  #whenWoken(): Promise<void> {
+  #waitUntilWoken(): Promise<void> {
     return new Promise((resolve) => {
       this.#wake = resolve
     })
@@ -278,10 +278,10 @@ class WorkerLoop {
     const deadline = this.#stopDeadline.signal
     if (!(await isDoneBefore(this.#leasingEnded, deadline))) this.#leaseAbort.abort()
     await this.#leasingEnded
-    const handled = this.#whenHandled()
+    const handled = this.#waitUntilHandled()
     if (!(await isDoneBefore(handled, deadline))) await this.#abortHandlers(handled)
     for (const active of this.#running) active.isLost = true
-    const settled = this.#settler.whenEmpty()
+    const settled = this.#settler.waitUntilEmpty()
     if (!(await isDoneBefore(settled, deadline))) await this.#isDoneWithin(settled, lastSettlementsMsMax)
     this.#renewer.close()
     this.#settler.close()
@@ -310,8 +310,8 @@ class WorkerLoop {
     this.#leaseAbort.abort()
   }
 
-  async #whenHandled(): Promise<void> {
-    while (this.#running.size > 0 || this.#prefetched.length > 0) await this.#whenWoken()
+  async #waitUntilHandled(): Promise<void> {
+    while (this.#running.size > 0 || this.#prefetched.length > 0) await this.#waitUntilWoken()
   }
 
   /** Returns items that were not started to the queue, and gives running handlers a moment to react. */

@@ -53,7 +53,7 @@ export async function createApi(
   const { queueLimits = defaultLimits, dlqLimits = defaultDlqLimits, ...given } = others
   const { webhookOptions = defaultWebhookOptions, webhookGateway = null, ...context } = given
   const { bodyThread = createBodyThread() } = context
-  const metrics: Metrics = createMetrics(() => drain.connections())
+  const metrics: Metrics = createMetrics(() => drain.countConnections())
   const { app, drain } = createHttpServer({
     limits: parts.limits,
     log: parts.log,

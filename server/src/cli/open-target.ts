@@ -25,17 +25,17 @@ export async function openTarget(
   const { environment, folder } = context
   const secrets = createSecrets({ settings, environment, folder, notify })
   const target = await openStoreTarget(settings, secrets, notify).catch(async (error: unknown) => {
-    await withinMs(secrets.close(), closeMsMax)
+    await waitAtMost(secrets.close(), closeMsMax)
     throw error
   })
   const close = async (): Promise<void> => {
     if (target.kind === 'postgres') await target.credentials?.close()
     await secrets.close()
   }
-  return { target, readSecret: secrets.read, close: () => withinMs(close(), closeMsMax) }
+  return { target, readSecret: secrets.read, close: () => waitAtMost(close(), closeMsMax) }
 }
 
-async function withinMs(work: Promise<void>, msMax: number): Promise<void> {
+async function waitAtMost(work: Promise<void>, msMax: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, msMax)

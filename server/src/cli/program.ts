@@ -56,7 +56,7 @@ export function createProgram(context: Context, finish: (exitCode: number) => vo
     })
 
   add('serve', 'Run the server until it is asked to stop.', () => true, serve).addHelpText('after', notes)
-  add('settings', 'Show every effective setting and its source.', isGeneral, settings)
+  add('settings', 'Show every effective setting and its source.', isGeneral, printSettings)
   add('migrate', 'Update the schema of the store.', isForStore, migrate).addHelpText('after', storeNotes)
   add('verify', 'Check every count against the rows it counts.', isForStore, verify).addHelpText(
     'after',
@@ -114,7 +114,7 @@ function addAuditCommands(parent: Command, add: AddCommand): void {
 
 // Each command is loaded when it runs: help and usage errors need not wait for the whole server to load.
 const serve: Run = async (loaded, context) => (await import('./serve.ts')).serve(loaded, context)
-const settings: Run = async (loaded, context) =>
+const printSettings: Run = async (loaded, context) =>
   (await import('./show-settings.ts')).showSettings(loaded, context)
 const migrate: Run = async (loaded, context) => (await import('./migrate.ts')).migrate(loaded, context)
 const verify: Run = async (loaded, context) => (await import('./verify.ts')).verify(loaded, context)

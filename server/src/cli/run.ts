@@ -60,7 +60,7 @@ function describeUsageError(error: CommanderError, program: Command, args: reado
       }
       return `there is no flag ${culprit}${formatSuggestion(findNearest(culprit, [...settingFlags, '--help']))}`
     case 'commander.unknownCommand':
-      return `there is no command ${maskStore(culprit)}${formatSuggestion(findNearest(culprit, commandNames(program)))}`
+      return `there is no command ${maskStore(culprit)}${formatSuggestion(findNearest(culprit, listCommandNames(program)))}`
     case 'commander.optionMissingArgument':
       return `the flag ${culprit.split(' ')[0]} needs a value`
     case 'commander.excessArguments':
@@ -71,9 +71,9 @@ function describeUsageError(error: CommanderError, program: Command, args: reado
 }
 
 function isCommand(program: Command, name: string | undefined): boolean {
-  return name !== undefined && commandNames(program).includes(name)
+  return name !== undefined && listCommandNames(program).includes(name)
 }
 
-function commandNames(program: Command): string[] {
+function listCommandNames(program: Command): string[] {
   return [...program.commands.map((command) => command.name()), 'help']
 }

@@ -71,27 +71,27 @@ describe('leased database credentials', needs(postgres), () => {
   }
 
   it('leased credentials open the database', async () => {
-    const current = await credentials.current()
+    const current = await credentials.getCurrent()
     expect(await readCurrentUser(current)).toBe(current.user)
   })
 
   it('credentials stay the same while their lease is renewed', async () => {
-    const first = await credentials.current()
+    const first = await credentials.getCurrent()
     await pass(50 * minute)
     expect(server.requests.filter((line) => line.includes('leases/renew'))).toHaveLength(1)
     await pass(20 * minute)
-    expect(await credentials.current()).toEqual(first)
+    expect(await credentials.getCurrent()).toEqual(first)
     expect(await readCurrentUser(first)).toBe(first.user)
   })
 
   it('credentials are replaced before the maximum of their lease, while the old ones still work', async () => {
-    const first = await credentials.current()
+    const first = await credentials.getCurrent()
     let atReplacement: Promise<string[]> | undefined
     credentials.onReplaced((second) => {
       atReplacement = Promise.all([readCurrentUser(first), readCurrentUser(second)])
     })
     await timers.advance(100 * minute)
-    const second = await credentials.current()
+    const second = await credentials.getCurrent()
     expect(second.user).not.toBe(first.user)
     expect(await atReplacement).toEqual([first.user, second.user])
 
@@ -104,46 +104,46 @@ describe('leased database credentials', needs(postgres), () => {
     await credentials.close()
     const { roleId, secretId } = await server.createAppRole(600, 900)
     open({ kind: 'approle', mount: 'approle', roleId, readSecretId: async () => new Secret(secretId) })
-    const first = await credentials.current()
+    const first = await credentials.getCurrent()
     // The maximum of the token, long before the lease of the credentials ends.
     await pass(15 * minute)
-    const second = await credentials.current()
+    const second = await credentials.getCurrent()
     expect(second.user).not.toBe(first.user)
     await expect(readCurrentUser(first)).rejects.toThrow()
     expect(await readCurrentUser(second)).toBe(second.user)
   })
 
   it('credentials stay in use while Vault is unavailable, and are renewed when it is back', async () => {
-    const first = await credentials.current()
+    const first = await credentials.getCurrent()
     server.answerAll({ status: 503, body: { errors: ['Vault is sealed'] } })
     await pass(45 * minute)
-    expect(await credentials.current()).toEqual(first)
+    expect(await credentials.getCurrent()).toEqual(first)
     expect(notices.at(-1)).toMatch(
       /^Vault issued no new database credentials: .* sys\/leases\/renew: Vault is sealed .* stay in use$/,
     )
     server.answerAll()
     await pass(20 * minute)
-    expect(await readCurrentUser(await credentials.current())).toBe(first.user)
+    expect(await readCurrentUser(await credentials.getCurrent())).toBe(first.user)
   })
 
   it('credentials are replaced after the database rejected them', async () => {
-    const first = await credentials.current()
+    const first = await credentials.getCurrent()
     await pass(minute)
-    credentials.rejected(first)
-    expect((await credentials.current()).user).not.toBe(first.user)
+    credentials.onRejected(first)
+    expect((await credentials.getCurrent()).user).not.toBe(first.user)
   })
 
   it('closing the credentials revokes their lease', async () => {
-    const first = await credentials.current()
+    const first = await credentials.getCurrent()
     await credentials.close()
     await expect(readCurrentUser(first)).rejects.toThrow()
     expect(server.liveUsers()).toEqual([])
   })
 
   it('log messages contain neither passwords nor the token', async () => {
-    const passwords = [(await credentials.current()).password]
+    const passwords = [(await credentials.getCurrent()).password]
     await timers.advance(100 * minute)
-    passwords.push((await credentials.current()).password)
+    passwords.push((await credentials.getCurrent()).password)
     server.answerAll({ status: 403, body: { errors: ['permission denied'] } })
     await timers.advance(100 * minute)
     expect(notices.length).toBeGreaterThan(1)

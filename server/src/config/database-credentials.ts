@@ -16,7 +16,7 @@ export type DatabaseCredentialsOptions = Readonly<{
  * `pass` renews or replaces the credentials if they are due. A timer calls it; tests can call it directly.
  */
 export type DatabaseCredentials = CredentialSource &
-  Required<Pick<CredentialSource, 'rejected'>> & {
+  Required<Pick<CredentialSource, 'onRejected'>> & {
     pass(): Promise<void>
   }
 
@@ -48,9 +48,9 @@ export function createDatabaseCredentials(options: DatabaseCredentialsOptions): 
   )
 
   return {
-    current: async () => toCredentials(await renewer.current()),
+    getCurrent: async () => toCredentials(await renewer.current()),
     onReplaced: (listener) => renewer.onReplaced((leased) => listener(toCredentials(leased))),
-    rejected: ({ user }) => renewer.markRejected((leased) => leased.user === user),
+    onRejected: ({ user }) => renewer.markRejected((leased) => leased.user === user),
     pass: () => renewer.pass(),
     close: async () => {
       stopWatchingToken()

@@ -80,7 +80,7 @@ function chooseCredentials(
       "the store's password is set more than once: use only one of store.credentials, store.password and the URL",
     )
   }
-  if (leased !== undefined) return secrets.leasedCredentials(leased)
+  if (leased !== undefined) return secrets.openLeasedCredentials(leased)
   if (password === undefined) return undefined
   if (store.user === undefined) {
     throw new KnownError('STORE_URL_INVALID', `the store ${store.url.href} has a password but no user`)

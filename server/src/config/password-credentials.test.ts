@@ -18,16 +18,16 @@ function createTestCredentials() {
 
 it('the next read returns a rotated password', async () => {
   const { credentials, state } = createTestCredentials()
-  expect(await credentials.current()).toEqual({ user: 'app', password: 'first' })
+  expect(await credentials.getCurrent()).toEqual({ user: 'app', password: 'first' })
   state.password = 'second'
-  expect(await credentials.current()).toEqual({ user: 'app', password: 'second' })
+  expect(await credentials.getCurrent()).toEqual({ user: 'app', password: 'second' })
 })
 
 it('the last known password stays in use, with a warning, while the password cannot be read', async () => {
   const { credentials, state, notices } = createTestCredentials()
-  await credentials.current()
+  await credentials.getCurrent()
   state.error = new Error('Vault is sealed')
-  expect(await credentials.current()).toEqual({ user: 'app', password: 'first' })
+  expect(await credentials.getCurrent()).toEqual({ user: 'app', password: 'first' })
   expect(notices).toEqual([
     "the store's password cannot be read; the last known password stays in use: Vault is sealed",
   ])
@@ -36,5 +36,5 @@ it('the last known password stays in use, with a warning, while the password can
 it('current rejects if the password could never be read', async () => {
   const { credentials, state } = createTestCredentials()
   state.error = new Error('Vault is sealed')
-  await expect(credentials.current()).rejects.toThrow('Vault is sealed')
+  await expect(credentials.getCurrent()).rejects.toThrow('Vault is sealed')
 })

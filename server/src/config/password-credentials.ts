@@ -18,7 +18,7 @@ export function createPasswordCredentials(options: PasswordCredentialsOptions): 
   let lastKnown: Credentials | undefined
 
   return {
-    current: async () => {
+    getCurrent: async () => {
       try {
         lastKnown = { user, password: (await readPassword()).reveal() }
       } catch (error) {

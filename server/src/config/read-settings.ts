@@ -34,13 +34,13 @@ export function readSettings<Table extends SettingsTable>(
 
 function readValue(table: SettingsTable, given: RawSetting): unknown {
   const setting = Object.hasOwn(table, given.name) ? table[given.name] : undefined
-  if (setting === undefined) throw unknownSetting(Object.keys(table), given)
+  if (setting === undefined) throw createUnknownSettingError(Object.keys(table), given)
   const value = setting.parse(given.text)
-  if (value === undefined) throw badValue(setting, given)
+  if (value === undefined) throw createBadValueError(setting, given)
   return value
 }
 
-function unknownSetting(names: readonly string[], given: RawSetting): KnownError {
+function createUnknownSettingError(names: readonly string[], given: RawSetting): KnownError {
   const nearest = findNearest(given.name, names)
   const { origin } = given
   const [subject, suggestion] =
@@ -52,7 +52,7 @@ function unknownSetting(names: readonly string[], given: RawSetting): KnownError
   return new KnownError('SETTING_INVALID', `${subject} is not a setting${formatSuggestion(suggestion)}`)
 }
 
-function badValue(setting: Setting<unknown>, given: RawSetting): KnownError {
+function createBadValueError(setting: Setting<unknown>, given: RawSetting): KnownError {
   const origin = describeOrigin(given.origin)
   const found = setting.type === 'secret' ? 'is not usable' : `is ${formatText(given.text)}`
   const nearest = findNearest(given.text, setting.choices)

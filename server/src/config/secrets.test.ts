@@ -144,14 +144,14 @@ describe('openStoreTarget', () => {
     const store = await openTarget(flags)
     if (store.kind !== 'postgres') throw new Error(store.kind)
     expect(store.url).toBe('postgres://db/queues')
-    expect(await store.credentials?.current()).toEqual({ user: 'app', password })
+    expect(await store.credentials?.getCurrent()).toEqual({ user: 'app', password })
   })
 
   it('the whole store can be a reference', async () => {
     const store = await openTarget(withVault({ store: 'vault:secret/team/db#url' }))
     if (store.kind !== 'postgres') throw new Error(store.kind)
     expect(store.url).toBe('postgres://db/queues')
-    expect(await store.credentials?.current()).toEqual({ user: 'app', password: 'hush' })
+    expect(await store.credentials?.getCurrent()).toEqual({ user: 'app', password: 'hush' })
   })
 
   it('an error for a store that was read from a reference shows only the reference', async () => {
@@ -165,7 +165,7 @@ describe('openStoreTarget', () => {
     const flags = withVault({ store: 'postgres://db/queues', 'store.credentials': 'vault:database/creds/rw' })
     const store = await openTarget(flags)
     if (store.kind !== 'postgres') throw new Error(store.kind)
-    const { user } = (await store.credentials?.current()) ?? {}
+    const { user } = (await store.credentials?.getCurrent()) ?? {}
     expect(user).toMatch(/^v-token-rw-/)
     await store.credentials?.close()
     expect(vault.liveUsers()).toEqual([])

@@ -24,7 +24,7 @@ export interface Secrets {
   /** Returns the current secret of a setting, which holds the secret itself or a reference. */
   read(given: Secret): Promise<Secret>
   /** Leases database credentials: `vault:<mount>/creds/<role>`. */
-  leasedCredentials(reference: string): CredentialSource
+  openLeasedCredentials(reference: string): CredentialSource
   close(): Promise<void>
 }
 
@@ -70,7 +70,7 @@ export function createSecrets(options: SecretsOptions): Secrets {
         ? openVault().readKv(reference.path, reference.key)
         : readLocal(given)
     },
-    leasedCredentials: (reference) =>
+    openLeasedCredentials: (reference) =>
       createDatabaseCredentials({
         vault: openVault(),
         path: reference.replace(/^vault:\/?/, ''),

@@ -45,9 +45,9 @@ function collect(walk: Walk, prefix: string, node: unknown): void {
     const target = isAlias(value) ? value.resolve(walk.document) : value
     if (isMap(target) && structured.has(name)) {
       const text = JSON.stringify(readStructure(walk, name, line, target))
-      walk.givens.push({ name, text, origin: fileOrigin(walk, line) })
+      walk.givens.push({ name, text, origin: createFileOrigin(walk, line) })
     } else if (isMap(target)) collect(walk, `${name}.`, target)
-    else walk.givens.push({ name, text: readText(walk, name, line, target), origin: fileOrigin(walk, line) })
+    else walk.givens.push({ name, text: readText(walk, name, line, target), origin: createFileOrigin(walk, line) })
   }
 }
 
@@ -66,7 +66,7 @@ function readStructure(walk: Walk, name: string, line: number, node: unknown): u
   )
 }
 
-function fileOrigin(walk: Walk, line: number): RawSetting['origin'] {
+function createFileOrigin(walk: Walk, line: number): RawSetting['origin'] {
   return { kind: 'file', path: walk.path, line }
 }
 

@@ -154,7 +154,7 @@ function testVault(
       requestTimeoutMs: 5_000,
       kvMount: 'secret',
       login: { kind: 'token', readToken: async () => new Secret(isRevoked ? next : token) },
-      timers: { nowMs: () => nowMs, after: () => () => {} },
+      timers: { nowMs: () => nowMs, schedule: () => () => {} },
       notify: () => {},
     })
     await vault.readKv('secret/app/db', 'password')
@@ -183,7 +183,7 @@ function testVault(
       timers: systemTimers,
       notify: () => {},
     })
-    const first = await credentials.current()
+    const first = await credentials.getCurrent()
     const second = await new Promise<Credentials>((resolve) => credentials.onReplaced(resolve))
     expect(await readCurrentUser(first)).toBe(first.user)
     expect(await readCurrentUser(second)).toBe(second.user)

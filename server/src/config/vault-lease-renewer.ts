@@ -198,7 +198,7 @@ class Renewer<T> implements VaultLeaseRenewer<T> {
   #schedule(waitMs: number): void {
     this.#cancelTimer()
     if (this.#isClosed) return
-    this.#cancelTimer = this.#timers.after(waitMs, () => this.pass().catch(ignoreReported))
+    this.#cancelTimer = this.#timers.schedule(waitMs, () => this.pass().catch(ignoreReported))
   }
 }
 

@@ -1,7 +1,7 @@
 import type { ItemId } from './ids.ts'
 import type { Instant } from './instant.ts'
 import { type Failure, type ItemHead, isLetter } from './item.ts'
-import { baseOf, withFailure, withoutNextRedrive } from './letter.ts'
+import { copyBase, withFailure, withoutNextRedrive } from './letter.ts'
 import type { QueuePolicy } from './queue.ts'
 import { expireDeadlineWhenPromoted, type Transition } from './transitions.ts'
 
@@ -16,11 +16,11 @@ export type TransitionInPlace = Extract<Transition, { to: 'waiting' | 'done' | '
 export function applyTransition(
   item: ItemHead,
   transition: TransitionInPlace,
-  policy: Pick<QueuePolicy, 'expireUs' | 'delivery'>,
+  policy: Pick<QueuePolicy, 'expireTimeoutUs' | 'delivery'>,
   now: Instant,
   nextId: () => ItemId,
 ): ItemHead {
-  const base = { ...baseOf(item), updatedAt: now }
+  const base = { ...copyBase(item), updatedAt: now }
   switch (transition.to) {
     case 'waiting': {
       const { availableAt, failure, cause } = transition
@@ -38,7 +38,7 @@ export function applyTransition(
         ...base,
         state: 'dead',
         endedAt: now,
-        diedAt: item.diedAt ?? now,
+        deadLetteredAt: item.deadLetteredAt ?? now,
         letter: withoutNextRedrive(item),
         ...withFailure(item, transition.failure),
       }

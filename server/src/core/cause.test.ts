@@ -16,7 +16,7 @@ describe('the cause of a failure', () => {
       causeKey: expect.stringMatching(/^[0-9a-f]{16}$/),
       bucket: expect.stringMatching(/^[0-9a-f]{16}$/),
       origin: 'payments',
-      reason: 'http_503',
+      errorCode: 'http_503',
       slug: 'http_503',
       errorClass: 'com.example.PaymentRefused',
       title: 'HTTP 503: order <n> refused',
@@ -68,7 +68,7 @@ describe('the cause of a failure', () => {
     const differing = [
       fingerprint({}),
       fingerprint({ errorClass: 'com.example.Other' }),
-      fingerprint({ reason: 'http_500' }),
+      fingerprint({ errorCode: 'http_500' }),
       fingerprint({}, { name: 'orders' }),
       fingerprint({ message: 'card was lost' }),
       fingerprint({ stack: 'at refund (refund.ts:1:1)' }),
@@ -91,7 +91,7 @@ describe('the cause of a failure', () => {
 
   it('the texts of a cause can be stored, whatever the failure contains', () => {
     const odd = `${'x'.repeat(299)}\u{1f600}`
-    const cause = toCause(aFailure({ message: `${'y'.repeat(299)}😀`, errorClass: odd, reason: 'a\0b' }), {
+    const cause = toCause(aFailure({ message: `${'y'.repeat(299)}😀`, errorClass: odd, errorCode: 'a\0b' }), {
       name: '\ud800',
     })
     const { fold: _, codes, template, ...texts } = cause
@@ -148,12 +148,12 @@ describe('the cause of a letter in a queue with many groups', () => {
     expect(fold({ message: 'two' }, 9_999)).toEqual(one)
     expect(one).toMatchObject({
       origin: 'payments',
-      reason: 'http_503',
+      errorCode: 'http_503',
       slug: 'other',
       errorClass: 'com.example.PaymentRefused',
       title: '(others)',
     })
-    expect(fold({ reason: 'other' }, 5_000).fingerprint).not.toBe(one.fingerprint)
+    expect(fold({ errorCode: 'other' }, 5_000).fingerprint).not.toBe(one.fingerprint)
     expect(fold({ errorClass: 'Other' }, 5_000).fingerprint).not.toBe(one.fingerprint)
   })
 

@@ -33,7 +33,7 @@ export type Cause = Readonly<{
   /** The name of the queue, topic or webhook that the letter came from. */
   origin: string
   /** The code of the failure, matched exactly. */
-  reason: string
+  errorCode: string
   slug: string
   errorClass: string
   /** The message without its variable parts, as a person would write it. */
@@ -56,7 +56,7 @@ const originMax = 512
 export function toCause(failure: Failure | null, origin: Pick<Origin, 'name'>): Cause {
   const masked = maskMessage((failure?.message ?? '').slice(0, messageRead))
   const name = origin.name.slice(0, originMax)
-  const reason = cutText(failure?.reason || 'unknown', failureReasonMax)
+  const reason = cutText(failure?.errorCode || 'unknown', failureReasonMax)
   const errorClass = cutText(failure?.errorClass ?? '', errorClassMax)
   const stack = (failure?.stack ?? '').slice(0, stackRead)
   // The lengths keep two causes apart whose texts only join to the same string.
@@ -65,7 +65,7 @@ export function toCause(failure: Failure | null, origin: Pick<Origin, 'name'>): 
   return getOrCreate(causes, key, () =>
     createCause(masked, readStack(stack), {
       origin: toStorableText(name),
-      reason: toStorableText(reason),
+      errorCode: toStorableText(reason),
       errorClass: toStorableText(errorClass),
     }),
   )
@@ -90,19 +90,19 @@ export function toErrorClass(failure: Failure | null): string {
   return toStorableText(cutText(failure?.errorClass ?? '', errorClassMax))
 }
 
-type Facts = Readonly<{ origin: string; reason: string; errorClass: string }>
+type Facts = Readonly<{ origin: string; errorCode: string; errorClass: string }>
 
-function createCause(masked: MaskedMessage, stack: Stack, { origin, reason, errorClass }: Facts): Cause {
+function createCause(masked: MaskedMessage, stack: Stack, { origin, errorCode, errorClass }: Facts): Cause {
   const signature = createSignature(masked, stack)
   const codes = masked.codes.map((code) => toStorableText(code))
-  const key = [reason, errorClass, codes.toSorted().join('\n'), toAnchor(signature, errorClass)]
+  const key = [errorCode, errorClass, codes.toSorted().join('\n'), toAnchor(signature, errorClass)]
   const shape = toShape(signature)
   return {
     fingerprint: hashTexts([origin, ...key, shape]),
     causeKey: hashTexts([...key, shape]),
     bucket: hashTexts(key),
     origin,
-    reason,
+    errorCode,
     slug: toStorableText(toSlug(masked)),
     errorClass,
     title: toTitle(masked.text, signature),
@@ -167,12 +167,12 @@ export function foldCause(cause: Cause, groupCount: number): Cause | undefined {
   const needed: Fold = groupCount < causesMax ? 0 : groupCount < groupsMax ? 1 : 2
   if (cause.fold >= needed) return undefined
   const fold: Fold = cause.fold === 0 ? 1 : 2
-  const { origin, reason } = cause
+  const { origin, errorCode } = cause
   const errorClass = fold === 2 ? anyClass : cause.errorClass
-  const key = [reason, 'other', errorClass, '(others)', String(fold)]
+  const key = [errorCode, 'other', errorClass, '(others)', String(fold)]
   return {
     origin,
-    reason,
+    errorCode,
     slug: 'other',
     errorClass,
     title: '(others)',

@@ -1,13 +1,13 @@
 import { type ItemId, type QueueName, toRootId } from './ids.ts'
-import { type Instant, later } from './instant.ts'
+import { type Instant, addDuration } from './instant.ts'
 import type { Failure, ItemHead, WaitingHead } from './item.ts'
-import { newLetterFacts, withFailure } from './letter.ts'
+import { createLetterFacts, withFailure } from './letter.ts'
 import type { QueuePolicy } from './queue.ts'
 
 type Destination = Readonly<{
   /** The kind of the queue that the item died in; default `queue`. */
   originKind?: 'queue' | 'webhook'
-  queue: Pick<QueuePolicy, 'expireUs' | 'redrive'> & { name: QueueName }
+  queue: Pick<QueuePolicy, 'expireTimeoutUs' | 'redrive'> & { name: QueueName }
   partition: number
   /** The id of the new letter. */
   id: ItemId
@@ -42,7 +42,7 @@ export function createDeadLetter(
     createdAt: now,
     updatedAt: now,
     // Only shown: letters do not expire.
-    expireDeadline: later(now, destination.queue.expireUs),
+    expireDeadline: addDuration(now, destination.queue.expireTimeoutUs),
     ...withFailure(item, failure),
     origin: {
       kind: destination.originKind ?? 'queue',
@@ -53,12 +53,12 @@ export function createDeadLetter(
       cluster: null,
       createdAt: item.createdAt,
     },
-    diedAt: now,
+    deadLetteredAt: now,
     letterId: null,
-    redrives: 0,
+    retryCount: 0,
     // The store sets the group when it inserts the letter.
     groupId: null,
-    letter: newLetterFacts(now, destination.queue.redrive, () => destination.chance),
+    letter: createLetterFacts(now, destination.queue.redrive, () => destination.chance),
   }
 }
 

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { aLeasedItem, anItem, anOrigin, aQueue, hour, noon } from '../../test/make.ts'
 import { decideSettle } from './decide-settle.ts'
-import { newLetterFacts, startRedrive } from './letter.ts'
+import { createLetterFacts, startRedrive } from './letter.ts'
 
 describe('decideSettle', () => {
-  const facts = newLetterFacts(noon, aQueue().redrive, () => 0.5)
+  const facts = createLetterFacts(noon, aQueue().redrive, () => 0.5)
   const letter = anItem({ id: 'letter', origin: anOrigin(), letter: facts })
   const redriving = startRedrive(letter, {
     actor: 'ann',

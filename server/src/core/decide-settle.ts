@@ -3,7 +3,7 @@
  * none, so a store asks this before it changes the first one.
  */
 import type { ItemId } from './ids.ts'
-import { type ItemHead, type ListedState, listedState } from './item.ts'
+import { type ItemHead, type ListedState, toListedState } from './item.ts'
 import { isRedriving } from './letter.ts'
 
 /**
@@ -32,7 +32,7 @@ export function decideSettle<I extends ItemHead>(
     const item = seen.has(id) ? undefined : find(id)
     seen.add(id)
     if (isSettleable(item)) items.push(item)
-    else refused.push({ id, refusal: findSettleRefusal(item && listedState(item)) })
+    else refused.push({ id, refusal: findSettleRefusal(item && toListedState(item)) })
   }
   return { items, refused }
 }

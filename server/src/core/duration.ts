@@ -64,14 +64,14 @@ function parseNanos(text: string): bigint {
   term.lastIndex = 0
   while (term.lastIndex < unsigned.length) {
     const [, whole = '', , fraction = '', unit = ''] = term.exec(unsigned) ?? []
-    nanos += termNanos(whole, fraction, unit, text)
+    nanos += parseTerm(whole, fraction, unit, text)
     if (nanos > nanosMax) throw new Error(`time: invalid duration ${quote(text)}`)
   }
   return isNegative ? -nanos : nanos
 }
 
 /** `text`: the whole duration, for the error message. */
-function termNanos(whole: string, fraction: string, unit: string, text: string): bigint {
+function parseTerm(whole: string, fraction: string, unit: string, text: string): bigint {
   if (whole === '' && fraction === '') throw new Error(`time: invalid duration ${quote(text)}`)
   if (unit === '') throw new Error(`time: missing unit in duration ${quote(text)}`)
   const scale = unitNanos.get(unit)
@@ -86,18 +86,18 @@ function formatNanos(nanos: bigint): string {
   if (nanos === 0n) return '0s'
   if (nanos < 0n) return `-${formatNanos(-nanos)}`
   if (nanos < 1_000n) return `${nanos}ns`
-  if (nanos < 1_000_000n) return `${decimal(nanos, 3)}µs`
-  if (nanos < 1_000_000_000n) return `${decimal(nanos, 6)}ms`
+  if (nanos < 1_000_000n) return `${formatDecimal(nanos, 3)}µs`
+  if (nanos < 1_000_000_000n) return `${formatDecimal(nanos, 6)}ms`
 
   const minutes = nanos / 60_000_000_000n
-  const seconds = `${decimal(nanos % 60_000_000_000n, 9)}s`
+  const seconds = `${formatDecimal(nanos % 60_000_000_000n, 9)}s`
   if (minutes === 0n) return seconds
   const hours = minutes / 60n
   return hours === 0n ? `${minutes}m${seconds}` : `${hours}h${minutes % 60n}m${seconds}`
 }
 
 /** Formats `value / 10^places` without trailing zeros. */
-function decimal(value: bigint, places: number): string {
+function formatDecimal(value: bigint, places: number): string {
   const digits = value.toString().padStart(places + 1, '0')
   const fraction = digits.slice(-places).replace(/0+$/, '')
   const whole = digits.slice(0, -places)

@@ -27,7 +27,7 @@ const forms: readonly Readonly<{ pattern: RegExp; read: (match: string[]) => Fie
     read: ([, day = '', month = '', year = '', ...rest]) => ({
       day,
       month,
-      year: fullYear(year),
+      year: toFullYear(year),
       time: rest,
     }),
   },
@@ -67,6 +67,6 @@ function toInstant(fields: Fields): Instant | undefined {
  * Two digits are from 1970 to 2069. The RFC counts from the current year instead; the obsolete form is only
  * sent by programs that are older than that difference.
  */
-function fullYear(twoDigits: string): string {
+function toFullYear(twoDigits: string): string {
   return Number(twoDigits) < 70 ? `20${twoDigits}` : `19${twoDigits}`
 }

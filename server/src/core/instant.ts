@@ -20,7 +20,7 @@ export const instantMax: Instant = Number.MAX_SAFE_INTEGER
  * Adds a duration, up to `instantMax`: the sum with a duration that means "never" must stay a safe integer.
  * Rounds a fraction up, so that the result is never too early.
  */
-export function later(instant: Instant, durationUs: number): Instant {
+export function addDuration(instant: Instant, durationUs: number): Instant {
   return Math.min(Math.ceil(instant + durationUs), instantMax)
 }
 
@@ -28,6 +28,6 @@ export function toDate(instant: Instant): Date {
   return new Date(Math.floor(instant / usPerMs))
 }
 
-export function fromDate(date: Date): Instant {
+export function toInstant(date: Date): Instant {
   return date.getTime() * usPerMs
 }

@@ -14,7 +14,7 @@ export type Header = readonly [name: string, value: Uint8Array | null]
 /** Why an item failed: the counts and times cover all attempts, the rest is from the last one. */
 export type Failure = Readonly<{
   /** A short code that is matched exactly, e.g. `attempts`, `expired`, `http_503`. */
-  reason: string
+  errorCode: string
   errorClass: string
   message: string
   stack: string
@@ -65,14 +65,14 @@ export interface ItemHeadBase {
   /** Set only for an item that arrived as a dead letter. */
   origin: Origin | null
   /** When the item arrived as a dead letter, or when it died in its own queue. */
-  diedAt: Instant | null
+  deadLetteredAt: Instant | null
   /** The root id of the letter that this item is a redrive of. */
   letterId: LetterId | null
   /**
    * For a letter: the number of redrives that ended without success, over its whole life (retry_count). For a
    * redrive of a letter: its ordinal, starting at 1.
    */
-  redrives: number
+  retryCount: number
   /** The failures before `failure`, newest first; at most `historyMax`. */
   history: readonly Failure[]
   /** The group of the failure. Set by the store, only for letters. */
@@ -105,7 +105,7 @@ export function measureMetadata(key: Uint8Array | null, headers: readonly Header
 
 export type LetterFacts = Readonly<{
   /** The number of redrives that were started, by a person or by the policy, with any outcome. */
-  requeues: number
+  requeueCount: number
   lastRedriveAt: Instant | null
   /** Newest first, at most `redrivesKept`. The first has no outcome while it is in progress. */
   redrives: readonly RedriveRecord[]
@@ -138,7 +138,7 @@ export type RedriveRecord = Readonly<{
   at: Instant
   actor: string
   /** The campaign that sent the letter, and the position of the letter in its frozen set. */
-  campaign: Readonly<{ id: CampaignId; place: number }> | null
+  campaign: Readonly<{ id: CampaignId; position: number }> | null
   /** Where the letter was sent, and its id there. */
   target: Readonly<{ kind: Origin['kind']; name: string; partition: number | null; id: string }>
   /** The edited version that was sent; null: the letter unchanged. */
@@ -177,7 +177,7 @@ export type State = ItemHead['state']
 /** `scheduled` is waiting with an `availableAt`; `waiting` here is waiting without. */
 export type ListedState = State | 'scheduled'
 
-export function listedState(item: ItemHead): ListedState {
+export function toListedState(item: ItemHead): ListedState {
   return item.state === 'waiting' && item.availableAt !== null ? 'scheduled' : item.state
 }
 

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import fc from '../../test/fast-check.ts'
-import { elementTexts, fieldTexts, textAt } from './json-text.ts'
+import { splitElements, splitFields, findText } from './json-text.ts'
 
 describe('the parts of a JSON text', () => {
   it('the parts of a JSON text are unchanged slices of it', () => {
     const text =
       ' { "a" : 12345678901234567890 ,"a":1.0,\n"b\\"":{"x":"}\\\\"},"":[ ],"c":"\\ud800,\\"" , "d":null}'
-    expect(fieldTexts(text)).toEqual([
+    expect(splitFields(text)).toEqual([
       ['a', '12345678901234567890'],
       ['a', '1.0'],
       ['b"', '{"x":"}\\\\"}'],
@@ -14,9 +14,9 @@ describe('the parts of a JSON text', () => {
       ['c', '"\\ud800,\\""'],
       ['d', 'null'],
     ])
-    expect(elementTexts(' [1 , [2,"]"],{"a":[3]},true]')).toEqual(['1', '[2,"]"]', '{"a":[3]}', 'true'])
-    expect(fieldTexts('{}')).toEqual([])
-    expect(elementTexts('[ ]')).toEqual([])
+    expect(splitElements(' [1 , [2,"]"],{"a":[3]},true]')).toEqual(['1', '[2,"]"]', '{"a":[3]}', 'true'])
+    expect(splitFields('{}')).toEqual([])
+    expect(splitElements('[ ]')).toEqual([])
   })
 
   it('the parts parse to the same values as the whole text, for random texts', () => {
@@ -24,14 +24,14 @@ describe('the parts of a JSON text', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue()), spaces, (value, space) => {
         const text = JSON.stringify(value, null, space)
-        const parsed = fieldTexts(text).map(([name, part]) => [name, JSON.parse(part)])
+        const parsed = splitFields(text).map(([name, part]) => [name, JSON.parse(part)])
         expect(parsed).toEqual(Object.entries(JSON.parse(text)))
       }),
     )
     fc.assert(
       fc.property(fc.array(fc.jsonValue()), spaces, (value, space) => {
         const text = JSON.stringify(value, null, space)
-        expect(elementTexts(text).map((part) => JSON.parse(part))).toEqual(JSON.parse(text))
+        expect(splitElements(text).map((part) => JSON.parse(part))).toEqual(JSON.parse(text))
       }),
     )
   })
@@ -39,7 +39,7 @@ describe('the parts of a JSON text', () => {
   it('deeply nested and very long parts are found', () => {
     const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`
     const long = `"${'\\\\\\"'.repeat(200_000)}"`
-    expect(fieldTexts(`{"deep":${deep},"long":${long}}`)).toEqual([
+    expect(splitFields(`{"deep":${deep},"long":${long}}`)).toEqual([
       ['deep', deep],
       ['long', long],
     ])
@@ -67,16 +67,16 @@ describe('the text at a path', () => {
     [['missing'], undefined],
     [[], text.trim()],
   ])('the value at %j is an unchanged slice of the text', (path, found) => {
-    expect(textAt(text, path)).toBe(found)
+    expect(findText(text, path)).toBe(found)
   })
 
   it('the last of several equal names counts, also if only an earlier one has the rest of the path', () => {
-    expect(textAt('{"a":1,"a":2}', ['a'])).toBe('2')
-    expect(textAt('{"a":{"b":1},"a":{"c":2}}', ['a', 'b'])).toBeUndefined()
-    expect(textAt('{"a":{"b":1},"a":3}', ['a', 'b'])).toBeUndefined()
-    expect(textAt('[{"a":1,"b":[1],"a":[7,8]}]', [0, 'a', 1])).toBe('8')
-    expect(textAt(' 5 ', [])).toBe('5')
-    expect(textAt('5', ['a'])).toBeUndefined()
+    expect(findText('{"a":1,"a":2}', ['a'])).toBe('2')
+    expect(findText('{"a":{"b":1},"a":{"c":2}}', ['a', 'b'])).toBeUndefined()
+    expect(findText('{"a":{"b":1},"a":3}', ['a', 'b'])).toBeUndefined()
+    expect(findText('[{"a":1,"b":[1],"a":[7,8]}]', [0, 'a', 1])).toBe('8')
+    expect(findText(' 5 ', [])).toBe('5')
+    expect(findText('5', ['a'])).toBeUndefined()
   })
 
   it('the value at a path is the one that parsing finds, for random texts and paths', () => {
@@ -95,7 +95,7 @@ describe('the text at a path', () => {
     const path = fc.array(fc.oneof(name, fc.nat(2)), { maxLength: 4 })
     fc.assert(
       fc.property(value as fc.Arbitrary<string>, path, (json, steps) => {
-        const found = textAt(json, steps)
+        const found = findText(json, steps)
         expect(found === undefined ? undefined : JSON.parse(found)).toEqual(parsedAt(json, steps))
       }),
       { numRuns: 3_000 },
@@ -106,11 +106,11 @@ describe('the text at a path', () => {
   it('a value is found in linear time in deeply nested and long texts', () => {
     const deep = `${'['.repeat(1_000_000)}${']'.repeat(1_000_000)}`
     const path = Array.from({ length: 32 }, () => 'a')
-    expect(textAt(`${'{"a":'.repeat(32)}1.50${`,"deep":${deep}}`.repeat(2)}${'}'.repeat(30)}`, path)).toBe(
+    expect(findText(`${'{"a":'.repeat(32)}1.50${`,"deep":${deep}}`.repeat(2)}${'}'.repeat(30)}`, path)).toBe(
       '1.50',
     )
-    expect(textAt(`[${deep},7]`, [1])).toBe('7')
-    expect(textAt(`[${'{"a":'.repeat(1_000_000)}8${'}'.repeat(1_000_000)}]`, [0, ...path])).toMatch(/^{"a":/)
+    expect(findText(`[${deep},7]`, [1])).toBe('7')
+    expect(findText(`[${'{"a":'.repeat(1_000_000)}8${'}'.repeat(1_000_000)}]`, [0, ...path])).toMatch(/^{"a":/)
   })
 })
 

@@ -7,25 +7,25 @@
  */
 
 /** The names of an object and the texts of their values, in order, with repeated names. */
-export function fieldTexts(text: string): readonly (readonly [name: string, text: string])[] {
+export function splitFields(text: string): readonly (readonly [name: string, text: string])[] {
   const fields: (readonly [string, string])[] = []
-  for (let at = nextPart(text, skipSpace(text, 0) + 1); text.charCodeAt(at) !== brace.end; ) {
+  for (let at = findNextPart(text, skipSpace(text, 0) + 1); text.charCodeAt(at) !== brace.end; ) {
     const nameEnd = endOfString(text, at)
     const from = skipSpace(text, skipSpace(text, nameEnd) + 1)
     const end = endOfValue(text, from)
     fields.push([decodeName(text.slice(at, nameEnd)), text.slice(from, end)])
-    at = nextPart(text, end)
+    at = findNextPart(text, end)
   }
   return fields
 }
 
 /** The texts of the elements of an array. */
-export function elementTexts(text: string): readonly string[] {
+export function splitElements(text: string): readonly string[] {
   const elements: string[] = []
-  for (let at = nextPart(text, skipSpace(text, 0) + 1); text.charCodeAt(at) !== bracket.end; ) {
+  for (let at = findNextPart(text, skipSpace(text, 0) + 1); text.charCodeAt(at) !== bracket.end; ) {
     const end = endOfValue(text, at)
     elements.push(text.slice(at, end))
-    at = nextPart(text, end)
+    at = findNextPart(text, end)
   }
   return elements
 }
@@ -34,14 +34,14 @@ export function elementTexts(text: string): readonly string[] {
  * The text of the value at a path; undefined if there is none. The last of several equal names counts, as for
  * `JSON.parse`. Each character is read once, independent of the length of the path.
  */
-export function textAt(text: string, path: readonly (string | number)[]): string | undefined {
+export function findText(text: string, path: readonly (string | number)[]): string | undefined {
   const root = skipSpace(text, 0)
   if (path.length === 0) return text.slice(root, endOfValue(text, root))
   if (!isOpening(text.charCodeAt(root))) return undefined
   let found: string | undefined
   // The open objects and arrays, all of them on the path. An array has its next index, an object has null.
-  const open = [firstIndex(text, root)]
-  for (let at = nextPart(text, root + 1); open.length > 0; at = nextPart(text, at)) {
+  const open = [toFirstIndex(text, root)]
+  for (let at = findNextPart(text, root + 1); open.length > 0; at = findNextPart(text, at)) {
     const depth = open.length
     if (isClosing(text.charCodeAt(at))) {
       open.pop()
@@ -61,7 +61,7 @@ export function textAt(text: string, path: readonly (string | number)[]): string
     const isOnPath = step === path[depth - 1]
     if (isOnPath) found = undefined
     if (isOnPath && depth < path.length && isOpening(text.charCodeAt(at))) {
-      open.push(firstIndex(text, at))
+      open.push(toFirstIndex(text, at))
       at++
       continue
     }
@@ -83,12 +83,12 @@ function decodeName(literal: string): string {
 }
 
 /** The first index of the array that starts at `at`; null: it is an object. */
-function firstIndex(text: string, at: number): number | null {
+function toFirstIndex(text: string, at: number): number | null {
   return text.charCodeAt(at) === bracket.start ? 0 : null
 }
 
 /** The start of the next element or field, or of the closing bracket. */
-function nextPart(text: string, from: number): number {
+function findNextPart(text: string, from: number): number {
   const at = skipSpace(text, from)
   return text.charCodeAt(at) === comma ? skipSpace(text, at + 1) : at
 }

@@ -4,21 +4,21 @@ import {
   findKsuidProblem,
   ksuidMax,
   ksuidMin,
-  ksuidRangeForUuid,
-  ksuidTime,
-  ksuidToUuid,
-  nextKsuids,
+  findKsuidRange,
+  readKsuidTime,
+  convertToUuid,
+  createKsuids,
 } from './ksuid.ts'
 
 const noon = Date.UTC(2026, 10, 15, 12) * 1000
 
 describe('item ids', () => {
   it('an id has 27 base62 digits and contains the second in which it was created', () => {
-    const [id = ''] = nextKsuids(undefined, noon + 123_456, 1, Math.random)
+    const [id = ''] = createKsuids(undefined, noon + 123_456, 1, Math.random)
     expect(findKsuidProblem(id)).toBeUndefined()
-    expect(ksuidTime(id)).toBe(noon)
-    const [first = ''] = nextKsuids(undefined, noon, 1, () => 0)
-    expect(ksuidTime(first)).toBe(noon)
+    expect(readKsuidTime(id)).toBe(noon)
+    const [first = ''] = createKsuids(undefined, noon, 1, () => 0)
+    expect(readKsuidTime(first)).toBe(noon)
   })
 
   it('the ids of a partition strictly increase, also if the clock is set back', () => {
@@ -35,7 +35,7 @@ describe('item ids', () => {
         let now = noon
         for (const { stepUs, count } of steps) {
           now += stepUs
-          for (const id of nextKsuids(last, now, count, () => chance)) {
+          for (const id of createKsuids(last, now, count, () => chance)) {
             expect(findKsuidProblem(id)).toBeUndefined()
             if (last !== undefined) expect(id > last).toBe(true)
             last = id
@@ -46,13 +46,13 @@ describe('item ids', () => {
   })
 
   it('partitions that create their first id in the same microsecond get different ids', () => {
-    const ids = Array.from({ length: 1000 }, () => nextKsuids(undefined, noon, 1, Math.random)[0])
+    const ids = Array.from({ length: 1000 }, () => createKsuids(undefined, noon, 1, Math.random)[0])
     expect(new Set(ids).size).toBe(1000)
   })
 
   it('an id of the next second is greater', () => {
-    const [before = ''] = nextKsuids(undefined, noon + 999_999, 1, () => 0.99)
-    const [after = ''] = nextKsuids(undefined, noon + 1_000_000, 1, () => 0)
+    const [before = ''] = createKsuids(undefined, noon + 999_999, 1, () => 0.99)
+    const [after = ''] = createKsuids(undefined, noon + 1_000_000, 1, () => 0)
     expect(after > before).toBe(true)
   })
 
@@ -66,21 +66,21 @@ describe('item ids', () => {
   })
 
   it('the UUID of an id consists of its first 16 bytes', () => {
-    expect(ksuidToUuid(ksuidMax)).toBe('ffffffff-ffff-ffff-ffff-ffffffffffff')
-    expect(ksuidToUuid('0ujtsYcgvSTl8PAuAdqWYSMnLOv')).toBe('0669f7ef-b5a1-cd34-b5f9-9d1154fb6853')
+    expect(convertToUuid(ksuidMax)).toBe('ffffffff-ffff-ffff-ffff-ffffffffffff')
+    expect(convertToUuid('0ujtsYcgvSTl8PAuAdqWYSMnLOv')).toBe('0669f7ef-b5a1-cd34-b5f9-9d1154fb6853')
   })
 
   it('the range of a UUID contains every id with that UUID, and no other id', () => {
-    const uuidOf = (id: string) => ksuidToUuid(id)
+    const uuidOf = (id: string) => convertToUuid(id)
     for (const id of [ksuidMin, ksuidMax, '0ujtsYcgvSTl8PAuAdqWYSMnLOv']) {
-      const range = ksuidRangeForUuid(uuidOf(id).toUpperCase())
+      const range = findKsuidRange(uuidOf(id).toUpperCase())
       expect(range && range.first <= id && id <= range.last).toBe(true)
       expect([range?.first ?? '', range?.last ?? ''].map(uuidOf)).toEqual([uuidOf(id), uuidOf(id)])
     }
-    const next = ksuidRangeForUuid('0669f7ef-b5a1-cd34-b5f9-9d1154fb6854')
+    const next = findKsuidRange('0669f7ef-b5a1-cd34-b5f9-9d1154fb6854')
     expect(
-      (next?.first ?? '') > (ksuidRangeForUuid('0669f7ef-b5a1-cd34-b5f9-9d1154fb6853')?.last ?? ''),
+      (next?.first ?? '') > (findKsuidRange('0669f7ef-b5a1-cd34-b5f9-9d1154fb6853')?.last ?? ''),
     ).toBe(true)
-    expect(ksuidRangeForUuid('not a uuid')).toBeUndefined()
+    expect(findKsuidRange('not a uuid')).toBeUndefined()
   })
 })

@@ -38,14 +38,14 @@ export function findKsuidProblem(text: string): 'length' | 'range' | undefined {
  * All are greater than `last`, even if the clock stands still or is set back. `random` returns numbers in
  * [0, 1), like Math.random.
  */
-export function nextKsuids(
+export function createKsuids(
   last: string | undefined,
   now: Instant,
   count: number,
   random: () => number,
 ): string[] {
-  const tail = randomDigits(tailLength, random)
-  let head = headAt(now)
+  const tail = createRandomDigits(tailLength, random)
+  let head = encodeTime(now)
   if (last !== undefined && head <= last.slice(0, headLength)) head = addOne(last.slice(0, headLength))
   const ids = new Array<string>(count)
   for (let index = 0; index < count; index++) {
@@ -56,12 +56,12 @@ export function nextKsuids(
 }
 
 /** The second in which an id was created, as an instant. */
-export function ksuidTime(id: string): Instant {
+export function readKsuidTime(id: string): Instant {
   return (Number(decode(id) >> 128n) + epochSeconds) * usPerSecond
 }
 
 /** The first 16 of the 20 bytes as a UUID, for APIs whose contract requires UUIDs. */
-export function ksuidToUuid(id: string): string {
+export function convertToUuid(id: string): string {
   const bytes = new Uint8Array(uuidBytes)
   writeKsuidUuid(id, bytes, 0)
   const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
@@ -125,13 +125,13 @@ const codeValues = Uint8Array.from(
  * The first and the last id that have this UUID; undefined if the text is not a UUID. All ids between them
  * have it too, because ids sort like their bytes.
  */
-export function ksuidRangeForUuid(uuid: string): Readonly<{ first: string; last: string }> | undefined {
+export function findKsuidRange(uuid: string): Readonly<{ first: string; last: string }> | undefined {
   if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(uuid)) return undefined
   const upper = BigInt(`0x${uuid.replaceAll('-', '')}`) << 32n
   return { first: encode(upper), last: encode(upper + 0xffff_ffffn) }
 }
 
-function headAt(now: Instant): string {
+function encodeTime(now: Instant): string {
   const seconds = Math.floor(now / usPerSecond)
   const bounded = Math.min(Math.max(seconds - epochSeconds, 0), secondsMax - 1)
   const microseconds = bounded === seconds - epochSeconds ? now - seconds * usPerSecond : 0
@@ -151,7 +151,7 @@ function addOne(head: string): string {
   throw new RangeError('no item id is left: the last id of the partition is the largest possible')
 }
 
-function randomDigits(count: number, random: () => number): string {
+function createRandomDigits(count: number, random: () => number): string {
   let text = ''
   for (let index = 0; index < count; index++) text += digits.charAt(Math.floor(random() * 62))
   return text

@@ -8,6 +8,6 @@ export const openLetterStates = ['waiting', 'scheduled', 'leased', 'dead'] as co
 export type EndedState = 'done' | 'dead' | 'discarded'
 
 /** The states in which letters of a class are archived automatically. */
-export function archivedStates(letterClass: string): readonly EndedState[] {
+export function listArchivedStates(letterClass: string): readonly EndedState[] {
   return letterClass === guardedClass ? ['done', 'discarded'] : ['done', 'dead', 'discarded']
 }

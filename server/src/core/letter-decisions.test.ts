@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { aFailure, anItem, anOrigin, aQueue, hour, minute, noon } from '../../test/make.ts'
 import type { ItemHead, LeasedHead } from './item.ts'
-import { baseOf, discardLetter, newLetterFacts, noDeadline, startRedrive } from './letter.ts'
+import { copyBase, discardLetter, createLetterFacts, noDeadline, startRedrive } from './letter.ts'
 import {
   decideRedrives,
   findDiscardRefusal,
@@ -17,9 +17,9 @@ const letter = anItem({
   queue: 'graveyard',
   origin: anOrigin({ kind: 'queue', name: 'orders', partition: 5 }),
   failure: aFailure(),
-  diedAt: noon,
+  deadLetteredAt: noon,
   groupId: 7,
-  letter: newLetterFacts(noon, manual, () => 0.5),
+  letter: createLetterFacts(noon, manual, () => 0.5),
 })
 const redriving = startRedrive(letter, {
   actor: 'ann',
@@ -30,12 +30,12 @@ const redriving = startRedrive(letter, {
   deadline: noDeadline,
 })
 const held: LeasedHead = {
-  ...baseOf(letter),
+  ...copyBase(letter),
   state: 'leased',
   lease: { holder: 'ann', deadline: noon + hour },
 }
-const resolved: ItemHead = { ...baseOf(letter), state: 'done', endedAt: noon }
-const dead: ItemHead = { ...baseOf(letter), state: 'dead', endedAt: noon }
+const resolved: ItemHead = { ...copyBase(letter), state: 'done', endedAt: noon }
+const dead: ItemHead = { ...copyBase(letter), state: 'dead', endedAt: noon }
 const discarded = discardLetter(letter, 'spam', noon)
 
 describe('the refusal of a redrive by the state of the letter', () => {
@@ -49,7 +49,7 @@ describe('the refusal of a redrive by the state of the letter', () => {
     ['resolved', resolved],
     ['discarded', discarded],
     ['dead', dead],
-    ['exhausted', { ...letter, redrives: 3 }],
+    ['exhausted', { ...letter, retryCount: 3 }],
     [undefined, letter],
     [undefined, { ...letter, availableAt: noon + hour }],
   ] as const)('each state has its own refusal: %s', (refusal, item) => {
@@ -58,7 +58,7 @@ describe('the refusal of a redrive by the state of the letter', () => {
 
   it('a person may redrive DEAD letters, and letters that used all redrives of their policy', () => {
     expect(findRedriveRefusal(dead, { isDeadAllowed: true, isCapped: true }, manual)).toBeUndefined()
-    const exhausted = { ...letter, redrives: 3 }
+    const exhausted = { ...letter, retryCount: 3 }
     expect(findRedriveRefusal(exhausted, { isDeadAllowed: false, isCapped: false }, manual)).toBeUndefined()
   })
 })

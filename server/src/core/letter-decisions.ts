@@ -110,7 +110,7 @@ export function decideRedrive<
     findCommandRefusal(letter, rules, found.queueRow.queue.redrive) ?? lookups.findCampaignRefusal(request)
   if (refusal !== undefined) return refusal
 
-  const queueName = targetName(request, letter)
+  const queueName = chooseTarget(request, letter)
   if (queueName === null) return 'no-target'
   if (queueName === letter.queue) return 'dead-target'
   const target = lookups.findTarget(queueName)
@@ -121,7 +121,7 @@ export function decideRedrive<
 }
 
 /** The queue that a letter is redriven to; null: a driver has to send it, not the store. */
-export function targetName(
+export function chooseTarget(
   { queue }: RequestedRedrive,
   { origin }: Pick<ItemHead, 'origin'>,
 ): QueueName | null {
@@ -148,7 +148,7 @@ export function findRedriveRefusal(
   if (letter === undefined || !isLetter(letter)) return 'missing'
   const refusal = refuseByState(letter)
   if (refusal !== undefined && !(refusal === 'dead' && rules.isDeadAllowed)) return refusal
-  return rules.isCapped && letter.redrives >= policy.redrivesMax ? 'exhausted' : undefined
+  return rules.isCapped && letter.retryCount >= policy.redrivesMax ? 'exhausted' : undefined
 }
 
 /**
@@ -198,13 +198,13 @@ export type RedriveLocation = Readonly<{ queue: QueueName; partition: number; id
  */
 export function findCancelRefusal(
   letter: ItemHead,
-  item: Pick<ItemHead, 'state' | 'letterId' | 'redrives' | 'attempts'> | undefined,
+  item: Pick<ItemHead, 'state' | 'letterId' | 'retryCount' | 'attempts'> | undefined,
 ): CancelRefusal | undefined {
   if (!isLetter(letter)) return 'missing'
   if (!isRedriving(letter)) return 'not-redriving'
   const location = locateRedrivenItem(letter)
   if (location === undefined) return 'elsewhere'
-  const isItem = item?.letterId === letter.rootId && item.redrives === location.number
+  const isItem = item?.letterId === letter.rootId && item.retryCount === location.number
   const isUntouched = item?.state === 'waiting' && item.attempts === 0
   return isItem && isUntouched ? undefined : 'leased'
 }

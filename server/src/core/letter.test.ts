@@ -7,7 +7,7 @@ import {
   endRedrive,
   isRedriving,
   listCampaignIds,
-  newLetterFacts,
+  createLetterFacts,
   noDeadline,
   type RedriveEnd,
   redriveHolder,
@@ -29,9 +29,9 @@ const letter = anItem({
   queue: 'graveyard',
   origin,
   failure: aFailure(),
-  diedAt: noon,
+  deadLetteredAt: noon,
   groupId: 7,
-  letter: newLetterFacts(noon, manual, () => 0.5),
+  letter: createLetterFacts(noon, manual, () => 0.5),
 })
 const start = {
   actor: 'ann',
@@ -41,7 +41,7 @@ const start = {
   at: noon + minute,
   deadline: noDeadline,
 } as const
-const failedAgain = aFailure({ message: 'again', reason: 'http_500' })
+const failedAgain = aFailure({ message: 'again', errorCode: 'http_500' })
 const ended = (changes: Partial<RedriveEnd>): RedriveEnd => ({
   outcome: 'failed',
   failure: failedAgain,
@@ -61,7 +61,7 @@ describe('a letter that is redriven', () => {
 
   it('a redriven letter records who redrove it, when and to which queue', () => {
     expect(sent.letter).toMatchObject({
-      requeues: 1,
+      requeueCount: 1,
       lastRedriveAt: start.at,
       nextRedriveAt: null,
       redrives: [{ number: 1, actor: 'ann', target: start.target, outcome: null, endedAt: null }],
@@ -69,7 +69,7 @@ describe('a letter that is redriven', () => {
   })
 
   it('a redriven letter keeps its id and its failure', () => {
-    expect(sent).toMatchObject({ id: letter.id, rootId: letter.rootId, failure: letter.failure, redrives: 0 })
+    expect(sent).toMatchObject({ id: letter.id, rootId: letter.rootId, failure: letter.failure, retryCount: 0 })
   })
 
   it('a letter keeps the records of its newest redrives and counts all of them', () => {
@@ -79,8 +79,8 @@ describe('a letter that is redriven', () => {
     }
     expect(item.letter?.redrives.length).toBe(redrivesKept)
     expect(item.letter?.redrives[0]?.number).toBe(redrivesKept + 5)
-    expect(item.letter?.requeues).toBe(redrivesKept + 5)
-    expect(item.redrives).toBe(redrivesKept + 5)
+    expect(item.letter?.requeueCount).toBe(redrivesKept + 5)
+    expect(item.retryCount).toBe(redrivesKept + 5)
   })
 })
 
@@ -93,7 +93,7 @@ describe('the end of a redrive', () => {
       state: 'done',
       endedAt: noon + 2 * minute,
       failure: letter.failure,
-      redrives: 0,
+      retryCount: 0,
     })
     expect(after.letter?.redrives[0]).toMatchObject({ outcome: 'resolved', endedAt: noon + 2 * minute })
   })
@@ -104,7 +104,7 @@ describe('the end of a redrive', () => {
       state: 'waiting',
       availableAt: null,
       id: letter.id,
-      redrives: 1,
+      retryCount: 1,
       failure: failedAgain,
       history: [letter.failure],
     })
@@ -113,20 +113,20 @@ describe('the end of a redrive', () => {
 
   it('a letter at the limit becomes DEAD when its redrive fails or its outcome is unknown', () => {
     for (const outcome of ['failed', 'unknown'] as const) {
-      const after = endRedrive({ ...sent, redrives: 2 }, ended({ outcome }), manual)
-      expect(after).toMatchObject({ state: 'dead', redrives: 3, letter: { nextRedriveAt: null } })
+      const after = endRedrive({ ...sent, retryCount: 2 }, ended({ outcome }), manual)
+      expect(after).toMatchObject({ state: 'dead', retryCount: 3, letter: { nextRedriveAt: null } })
     }
   })
 
   it('an automatic policy schedules the next redrive, with a longer delay each time', () => {
-    const next = (redrives: number) =>
-      endRedrive({ ...sent, redrives }, ended({}), auto).letter?.nextRedriveAt
+    const next = (retryCount: number) =>
+      endRedrive({ ...sent, retryCount }, ended({}), auto).letter?.nextRedriveAt
     expect([0, 1].map(next)).toEqual([noon + 2 * minute + 2 * minute, noon + 2 * minute + 4 * minute])
   })
 
   it('a redrive with an unknown outcome is not repeated automatically: it may have been processed', () => {
     const after = endRedrive(sent, ended({ outcome: 'unknown' }), auto)
-    expect(after).toMatchObject({ state: 'waiting', redrives: 1, letter: { nextRedriveAt: null } })
+    expect(after).toMatchObject({ state: 'waiting', retryCount: 1, letter: { nextRedriveAt: null } })
   })
 
   it('a redrive that ends without a failure keeps the failure of the letter', () => {
@@ -137,15 +137,15 @@ describe('the end of a redrive', () => {
 
 describe('a new letter', () => {
   it('a new letter waits for a person, or for the delay of an automatic policy', () => {
-    expect(newLetterFacts(noon, manual, () => 0.5).nextRedriveAt).toBeNull()
-    expect(newLetterFacts(noon, auto, () => 0.5).nextRedriveAt).toBe(noon + minute)
-    expect(newLetterFacts(noon, { ...auto, redrivesMax: 0 }, () => 0.5).nextRedriveAt).toBeNull()
+    expect(createLetterFacts(noon, manual, () => 0.5).nextRedriveAt).toBeNull()
+    expect(createLetterFacts(noon, auto, () => 0.5).nextRedriveAt).toBe(noon + minute)
+    expect(createLetterFacts(noon, { ...auto, redrivesMax: 0 }, () => 0.5).nextRedriveAt).toBeNull()
   })
 })
 
 describe('a discarded letter', () => {
   it('a discarded letter has the reason, and its automatic redrive is cancelled', () => {
-    const due = { ...letter, letter: newLetterFacts(noon, auto, () => 0.5) }
+    const due = { ...letter, letter: createLetterFacts(noon, auto, () => 0.5) }
     const after = discardLetter(due, 'spam', noon + hour)
     expect(after).toMatchObject({
       state: 'discarded',
@@ -177,7 +177,7 @@ describe('a discarded letter', () => {
   it('a restored letter is DEAD if it was DEAD, or if it reached the redrive limit', () => {
     const dead = { ...letter, state: 'dead', endedAt: noon } as const
     expect(restoreLetter(dead, noon + hour, auto)).toMatchObject({ state: 'dead', endedAt: noon + hour })
-    const usedUp = discardLetter({ ...letter, redrives: auto.redrivesMax }, 'spam', noon)
+    const usedUp = discardLetter({ ...letter, retryCount: auto.redrivesMax }, 'spam', noon)
     expect(restoreLetter(usedUp, noon + hour, auto)).toMatchObject({ state: 'dead', endedAt: noon + hour })
     const none = { ...auto, redrivesMax: 0 }
     expect(restoreLetter(discardLetter(letter, 'spam', noon), noon, none).state).toBe('waiting')

@@ -6,7 +6,7 @@
  * of its redrive releases it. So at most one redrive of a letter is in progress at any time.
  */
 import type { CampaignId, QueueName } from './ids.ts'
-import { type Instant, instantMax, later } from './instant.ts'
+import { type Instant, instantMax, addDuration } from './instant.ts'
 import {
   type DeadHead,
   type DiscardedHead,
@@ -37,29 +37,29 @@ export const noDeadline: Instant = instantMax
 type RedrivePolicy = QueuePolicy['redrive']
 
 /** `random` returns numbers in [0, 1). It is called only if the policy redrives letters automatically. */
-export function newLetterFacts(diedAt: Instant, policy: RedrivePolicy, random: () => number): LetterFacts {
+export function createLetterFacts(deadLetteredAt: Instant, policy: RedrivePolicy, random: () => number): LetterFacts {
   return {
-    requeues: 0,
+    requeueCount: 0,
     lastRedriveAt: null,
     redrives: [],
-    nextRedriveAt: firstRedriveAt(diedAt, policy, random),
+    nextRedriveAt: computeFirstRedriveAt(deadLetteredAt, policy, random),
     discardReason: '',
   }
 }
 
 /** When the policy redrives a new letter; null: the policy is manual. */
-export function firstRedriveAt(diedAt: Instant, policy: RedrivePolicy, random: () => number): Instant | null {
-  return nextRedriveAt(diedAt, 1, policy, random)
+export function computeFirstRedriveAt(deadLetteredAt: Instant, policy: RedrivePolicy, random: () => number): Instant | null {
+  return computeNextRedriveAt(deadLetteredAt, 1, policy, random)
 }
 
-function nextRedriveAt(
+function computeNextRedriveAt(
   now: Instant,
   number: number,
   policy: RedrivePolicy,
   random: () => number,
 ): Instant | null {
   if (policy.mode !== 'auto' || policy.redrivesMax === 0) return null
-  return later(now, retryDelayUs(policy.backoff, number, random))
+  return addDuration(now, retryDelayUs(policy.backoff, number, random))
 }
 
 /** Whether the policy redrives the letter at `now`. */
@@ -70,7 +70,7 @@ export function isDue(item: ItemHead, policy: RedrivePolicy, now: Instant): bool
 
 /** Whether the letter reached the redrive limit of its policy. A letter that was never redriven has not. */
 function isAtLimit(item: ItemHead, policy: RedrivePolicy): boolean {
-  return item.redrives > 0 && item.redrives >= policy.redrivesMax
+  return item.retryCount > 0 && item.retryCount >= policy.redrivesMax
 }
 
 /** With an automatic policy a letter at the limit becomes DEAD, also if the limit was lowered to it. */
@@ -79,8 +79,8 @@ function isExhausted(item: ItemHead, policy: RedrivePolicy): boolean {
 }
 
 function exhaustLetter(item: ItemHead, at: Instant): DeadHead {
-  const letter = { ...factsOf(item), nextRedriveAt: null }
-  return { ...baseOf(item), state: 'dead', endedAt: at, updatedAt: at, letter }
+  const letter = { ...getFacts(item), nextRedriveAt: null }
+  return { ...copyBase(item), state: 'dead', endedAt: at, updatedAt: at, letter }
 }
 
 /**
@@ -98,13 +98,13 @@ export function replanRedrive(
     return undefined
   }
   if (item.state === 'waiting' && isExhausted(item, policy)) return exhaustLetter(item, now)
-  const facts = factsOf(item)
+  const facts = getFacts(item)
   // As at the end of a redrive: a letter that may have been processed is not redriven automatically, nor is a
   // letter whose redrive was cancelled.
   const outcome = facts.redrives[0]?.outcome
   const isForPerson = outcome === 'unknown' || outcome === 'cancelled' || isRestoredAndNotRedriven(facts)
   // A leased letter at the limit is scheduled too: once it waits again and is due, it becomes DEAD.
-  const planned = isForPerson ? null : nextRedriveAt(now, item.redrives + 1, policy, () => chance)
+  const planned = isForPerson ? null : computeNextRedriveAt(now, item.retryCount + 1, policy, () => chance)
   const next = isAutomatic({ redrive: policy }) ? (facts.nextRedriveAt ?? planned) : null
   return next === facts.nextRedriveAt ? undefined : { ...item, letter: { ...facts, nextRedriveAt: next } }
 }
@@ -121,7 +121,7 @@ export function postponeRedrive(
 ): WaitingHead | DeadHead | undefined {
   if (item.state !== 'waiting' || !isDue(item, policy, now)) return undefined
   if (isExhausted(item, policy)) return exhaustLetter(item, now)
-  return { ...item, letter: { ...factsOf(item), nextRedriveAt: until } }
+  return { ...item, letter: { ...getFacts(item), nextRedriveAt: until } }
 }
 
 /** A person restored the letter, and it was not redriven since then. */
@@ -156,13 +156,13 @@ export function startRedrive(item: ItemHead, start: RedriveStart): LeasedHead {
   const record: RedriveRecord = { number, at, ...rest, outcome: null, endedAt: null }
   const letter: LetterFacts = {
     ...facts,
-    requeues: facts.requeues + 1,
+    requeueCount: facts.requeueCount + 1,
     lastRedriveAt: at,
     nextRedriveAt: null,
     redrives: [record, ...facts.redrives].slice(0, redrivesKept),
   }
   return {
-    ...baseOf(item),
+    ...copyBase(item),
     state: 'leased',
     lease: { holder: redriveHolder, deadline },
     letter,
@@ -194,15 +194,15 @@ export function endRedrive(
   const [record, ...before] = facts.redrives
   const sentTo = target === undefined ? {} : { target }
   const closed = record === undefined ? [] : [{ ...record, ...sentTo, outcome, endedAt: at }]
-  const base = baseOf(item)
+  const base = copyBase(item)
   const letter: LetterFacts = { ...facts, redrives: [...closed, ...before], nextRedriveAt: null }
   if (outcome === 'resolved') return { ...base, state: 'done', endedAt: at, updatedAt: at, letter }
 
-  const redrives = item.redrives + 1
+  const redrives = item.retryCount + 1
   const changed = { ...base, redrives, updatedAt: at, ...withFailure(item, failure, earlier) }
   if (redrives >= policy.redrivesMax) return { ...changed, state: 'dead', endedAt: at, letter }
   // Schedule the next redrive only after a known failure: an unknown outcome may mean processed.
-  const next = outcome === 'failed' ? nextRedriveAt(at, redrives + 1, policy, () => chance) : null
+  const next = outcome === 'failed' ? computeNextRedriveAt(at, redrives + 1, policy, () => chance) : null
   return { ...changed, state: 'waiting', availableAt: null, letter: { ...letter, nextRedriveAt: next } }
 }
 
@@ -212,10 +212,10 @@ export function endRedrive(
  * person redrives the letter again.
  */
 export function cancelRedrive(item: LeasedHead, at: Instant, policy: RedrivePolicy): WaitingHead | DeadHead {
-  const [record, ...before] = factsOf(item).redrives
+  const [record, ...before] = getFacts(item).redrives
   const closed = record === undefined ? [] : [{ ...record, outcome: 'cancelled', endedAt: at } as const]
   const letter = { ...withoutWasDead(item), redrives: [...closed, ...before], nextRedriveAt: null }
-  const base = { ...baseOf(item), updatedAt: at, letter }
+  const base = { ...copyBase(item), updatedAt: at, letter }
   if (wasDead(item) || isAtLimit(item, policy)) return { ...base, state: 'dead', endedAt: at }
   return { ...base, state: 'waiting', availableAt: null }
 }
@@ -231,7 +231,7 @@ function withWasDead(item: ItemHead): LetterFacts {
 }
 
 function withoutWasDead(item: ItemHead): LetterFacts {
-  const facts = factsOf(item)
+  const facts = getFacts(item)
   if (facts.wasDead === undefined) return facts
   const { wasDead: _, ...rest } = facts
   return rest
@@ -249,7 +249,7 @@ export function discardLetter(
     discardReason: reason,
     ...(campaignId !== undefined && { discardCampaign: campaignId }),
   }
-  return { ...baseOf(item), state: 'discarded', endedAt: at, updatedAt: at, letter }
+  return { ...copyBase(item), state: 'discarded', endedAt: at, updatedAt: at, letter }
 }
 
 /** The reason of a discard as operators see it: with the campaign that discarded the letter. */
@@ -271,7 +271,7 @@ export function listCampaignIds({ redrives, discardCampaign }: LetterFacts): rea
 export function restoreLetter(item: ItemHead, at: Instant, policy: RedrivePolicy): WaitingHead | DeadHead {
   const { discardCampaign: _, ...facts } = withoutWasDead(item)
   const letter = { ...facts, discardReason: '', nextRedriveAt: null, restoredAt: at }
-  const base = { ...baseOf(item), updatedAt: at, letter }
+  const base = { ...copyBase(item), updatedAt: at, letter }
   const isDead = item.state === 'dead' || wasDead(item) || isAtLimit(item, policy)
   if (isDead) return { ...base, state: 'dead', endedAt: at }
   return { ...base, state: 'waiting', availableAt: null }
@@ -286,7 +286,7 @@ export function withoutNextRedrive({ letter }: Pick<ItemHead, 'letter'>): Letter
  * When a letter that failed again came to its group. Never before the letter was created, even if the clock
  * was set back since.
  */
-export function failedAgainAt({ createdAt, updatedAt }: ItemHead): Instant {
+export function computeFailedAgainAt({ createdAt, updatedAt }: ItemHead): Instant {
   return Math.max(createdAt, updatedAt)
 }
 
@@ -313,9 +313,9 @@ function shortenStack(failure: Failure): Failure {
     : { ...failure, stack: failure.stack.slice(0, stackKept) }
 }
 
-function factsOf(item: ItemHead): LetterFacts {
+function getFacts(item: ItemHead): LetterFacts {
   return (
-    item.letter ?? { requeues: 0, lastRedriveAt: null, redrives: [], nextRedriveAt: null, discardReason: '' }
+    item.letter ?? { requeueCount: 0, lastRedriveAt: null, redrives: [], nextRedriveAt: null, discardReason: '' }
   )
 }
 
@@ -323,7 +323,7 @@ function factsOf(item: ItemHead): LetterFacts {
  * The fields that every state has, without the fields of the present state. Every change of state calls this,
  * so the fields are listed one by one: a rest pattern (`{ lease, ...rest }`) costs many times as much.
  */
-export function baseOf(item: ItemHead): ItemHeadBase {
+export function copyBase(item: ItemHead): ItemHeadBase {
   return {
     id: item.id,
     rootId: item.rootId,
@@ -341,9 +341,9 @@ export function baseOf(item: ItemHead): ItemHeadBase {
     expireDeadline: item.expireDeadline,
     failure: item.failure,
     origin: item.origin,
-    diedAt: item.diedAt,
+    deadLetteredAt: item.deadLetteredAt,
     letterId: item.letterId,
-    redrives: item.redrives,
+    retryCount: item.retryCount,
     history: item.history,
     groupId: item.groupId,
     letter: item.letter,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { aFailure, aLeasedItem, anItem, anOrigin, aQueue, hour, noon } from '../../test/make.ts'
-import { newLetterFacts, startRedrive } from './letter.ts'
+import { createLetterFacts, startRedrive } from './letter.ts'
 import { type PlanContext, planTransition, redriveEndedBy, withLetter } from './plan-transition.ts'
 import { complete, onDue, retryItem } from './transitions.ts'
 
@@ -12,7 +12,7 @@ function aContext(changes: Partial<PlanContext> = {}): PlanContext {
     letter: undefined,
     now: noon,
     getDeadQueue: (name) => aQueue({ name, partitions: 2 }),
-    nextId: (queue, partition) => `new in ${queue}/${partition}`,
+    allocateId: (queue, partition) => `new in ${queue}/${partition}`,
     random: () => 0.5,
     ...changes,
   }
@@ -72,7 +72,7 @@ describe('the plan of a transition', () => {
 })
 
 describe('a redrive', () => {
-  const redriven = aLeasedItem({ letterId: 'letter', redrives: 2 })
+  const redriven = aLeasedItem({ letterId: 'letter', retryCount: 2 })
   const letter = anItem({ id: 'there', queue: 'graveyard', partition: 1 })
 
   it('a redrive whose item is completed ends as resolved, and the change of the item reports it', () => {
@@ -107,7 +107,7 @@ describe('a redrive', () => {
   })
 
   it('a redrive that reports no outcome before its deadline ends as unknown, and the plan writes no row', () => {
-    const facts = newLetterFacts(noon, aQueue().redrive, () => 0.5)
+    const facts = createLetterFacts(noon, aQueue().redrive, () => 0.5)
     const sent = startRedrive(anItem({ origin: anOrigin(), failure: aFailure(), letter: facts }), {
       actor: 'ann',
       campaign: null,

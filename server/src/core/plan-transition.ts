@@ -49,7 +49,7 @@ const noFailures: readonly Failure[] = []
 
 /** Undefined if the item is not a redrive, or the transition does not end it. */
 export function redriveEndedBy(
-  item: Pick<ItemHead, 'rootId' | 'letterId' | 'redrives'>,
+  item: Pick<ItemHead, 'rootId' | 'letterId' | 'retryCount'>,
   transition: Transition,
 ): EndedRedrive | undefined {
   if (transition.to === 'end-redrive') {
@@ -58,10 +58,10 @@ export function redriveEndedBy(
   }
   if (transition.to === 'return') {
     const { letterId, failure, earlier } = transition
-    return { letterId, number: item.redrives, outcome: 'failed', failure, earlier }
+    return { letterId, number: item.retryCount, outcome: 'failed', failure, earlier }
   }
   if (transition.cause !== 'complete' || item.letterId === null) return undefined
-  const { letterId, redrives: number } = item
+  const { letterId, retryCount: number } = item
   return { letterId, number, outcome: 'resolved', failure: null, earlier: noFailures }
 }
 
@@ -88,7 +88,7 @@ export type PlanContext = Readonly<{
   letter: ItemHead | undefined
   now: Instant
   getDeadQueue: (name: QueueName) => Queue
-  nextId: (queue: QueueName, partition: number, now: Instant) => ItemId
+  allocateId: (queue: QueueName, partition: number, now: Instant) => ItemId
   /** In [0, 1): the jitter of the first automatic redrive of a new letter. */
   random: () => number
 }>
@@ -118,8 +118,8 @@ export function planTransition(item: ItemHead, transition: Transition, context: 
     case 'done':
     case 'dead': {
       const { queue, now, letter } = context
-      const nextId = () => context.nextId(item.queue, item.partition, now)
-      const after = applyTransition(item, transition, queue, now, nextId)
+      const allocateId = () => context.allocateId(item.queue, item.partition, now)
+      const after = applyTransition(item, transition, queue, now, allocateId)
       const failure = transition.to === 'done' ? null : transition.failure
       const isScheduled = after.state === 'waiting' && after.availableAt !== null
       const to = isScheduled ? 'scheduled' : transition.to
@@ -151,7 +151,7 @@ export function planTransition(item: ItemHead, transition: Transition, context: 
     case 'move': {
       const queue = context.getDeadQueue(transition.deadQueue)
       const partition = mapPartition(item.partition, queue)
-      const id = context.nextId(queue.name, partition, context.now)
+      const id = context.allocateId(queue.name, partition, context.now)
       const originKind = context.queue.delivery === undefined ? 'queue' : 'webhook'
       const destination = { originKind, queue, partition, id, chance: context.random() } as const
       const letter = createDeadLetter(item, transition.failure, destination, context.now)

@@ -4,9 +4,9 @@ import { type RetryPolicy, retryImmediately } from './retry.ts'
 
 /** The settings of a queue. Durations are whole microseconds. */
 export type QueuePolicy = Readonly<{
-  leaseUs: number
+  leaseTimeoutUs: number
   /** An item that waits longer than this dies. Dead letters do not expire. */
-  expireUs: number
+  expireTimeoutUs: number
   /**
    * 0: no limit. An item whose attempts reach the limit dies when its lease ends; an item whose attempts
    * exceed it also dies when a worker asks for a retry.
@@ -18,7 +18,7 @@ export type QueuePolicy = Readonly<{
   onDead: 'delete' | 'keep'
   retry: RetryPolicy
   /** How long completed items are kept as done; 0 removes them immediately. */
-  keepDoneUs: number
+  doneRetentionUs: number
   isPaused: boolean
   /** For a dead queue: decides how alerts and retention treat its letters, see core/letter-class.ts. */
   letterClass: string
@@ -68,13 +68,13 @@ export const partitionsMax = 10_000
 export const systemNamespace = '_system'
 
 export const defaultPolicy: QueuePolicy = {
-  leaseUs: 60_000_000,
-  expireUs: 24 * 3600 * 1_000_000,
+  leaseTimeoutUs: 60_000_000,
+  expireTimeoutUs: 24 * 3600 * 1_000_000,
   attemptsMax: 0,
   deadQueue: null,
   onDead: 'delete',
   retry: retryImmediately,
-  keepDoneUs: 0,
+  doneRetentionUs: 0,
   isPaused: false,
   letterClass: 'standard',
   redrive: {
@@ -116,7 +116,7 @@ export function isAutomatic({ redrive }: Pick<QueuePolicy, 'redrive'>): boolean 
   return redrive.mode === 'auto' && redrive.redrivesMax > 0
 }
 
-export function newQueue(spec: NewQueue, now: Instant): Queue {
+export function buildQueue(spec: NewQueue, now: Instant): Queue {
   const { namespace = systemNamespace, partitions = 1, ...policy } = spec
   const redrive = { ...defaultPolicy.redrive, ...policy.redrive }
   return { ...defaultPolicy, ...policy, redrive, namespace, partitions, createdAt: now, updatedAt: now }

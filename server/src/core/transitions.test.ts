@@ -12,11 +12,11 @@ import {
   second,
 } from '../../test/make.ts'
 import { createDeadLetter, mapPartition } from './dead-letter.ts'
-import { newLetterFacts, startRedrive } from './letter.ts'
+import { createLetterFacts, startRedrive } from './letter.ts'
 import {
   complete,
   createFailure,
-  dueAt,
+  computeDueAt,
   expireDeadlineWhenPromoted,
   killWithoutLetter,
   onDue,
@@ -24,12 +24,12 @@ import {
 } from './transitions.ts'
 
 const retryRequest = { availableAt: null, isDead: false, error: null }
-const letter = { origin: anOrigin(), sourceId: 'main/payments/3/42/billing', diedAt: noon }
+const letter = { origin: anOrigin(), sourceId: 'main/payments/3/42/billing', deadLetteredAt: noon }
 
 describe('a completed item', () => {
   it('a completed item is removed, unless its queue keeps completed items', () => {
     expect(complete(aLeasedItem(), aQueue())).toMatchObject({ to: 'remove', as: 'completed' })
-    expect(complete(aLeasedItem(), aQueue({ keepDoneUs: hour }))).toMatchObject({ to: 'done' })
+    expect(complete(aLeasedItem(), aQueue({ doneRetentionUs: hour }))).toMatchObject({ to: 'done' })
   })
 
   it('a completed dead letter stays as done, as the proof that it was processed', () => {
@@ -146,7 +146,7 @@ describe('an item that is due', () => {
       as: 'dropped',
       cause: 'expire',
     })
-    expect(dueAt(anItem(letter), aQueue())).toBeNull()
+    expect(computeDueAt(anItem(letter), aQueue())).toBeNull()
     expect(onDue(aLeasedItem(letter), aQueue(), noon + 999 * day)).toMatchObject({ to: 'waiting' })
   })
 
@@ -160,15 +160,15 @@ describe('an item that is due', () => {
   it('a done item is removed when its retention ends, but a resolved letter is not', () => {
     const { lease, ...rest } = aLeasedItem()
     const done = { ...rest, state: 'done', endedAt: noon } as const
-    expect(dueAt(done, aQueue({ keepDoneUs: hour }))).toBe(noon + hour)
-    expect(dueAt({ ...done, ...letter }, aQueue({ keepDoneUs: hour }))).toBeNull()
+    expect(computeDueAt(done, aQueue({ doneRetentionUs: hour }))).toBe(noon + hour)
+    expect(computeDueAt({ ...done, ...letter }, aQueue({ doneRetentionUs: hour }))).toBeNull()
     expect(onDue(done, aQueue(), noon + hour)).toMatchObject({ to: 'remove', as: 'forgotten' })
   })
 
   it('an item is due at the deadline of its lease, at its scheduled time, or when it expires', () => {
-    expect(dueAt(aLeasedItem(), aQueue())).toBe(noon + minute)
-    expect(dueAt(anItem({ availableAt: noon + second }), aQueue())).toBe(noon + second)
-    expect(dueAt(anItem(), aQueue())).toBe(noon + day)
+    expect(computeDueAt(aLeasedItem(), aQueue())).toBe(noon + minute)
+    expect(computeDueAt(anItem({ availableAt: noon + second }), aQueue())).toBe(noon + second)
+    expect(computeDueAt(anItem(), aQueue())).toBe(noon + day)
   })
 })
 
@@ -178,7 +178,7 @@ describe('the failure of an item', () => {
     const error = { errorClass: 'Timeout', message: 'no answer in 30 s' }
     const after = createFailure(aLeasedItem({ attempts: 4, failure: before }), error, 'retried', noon)
     expect(after).toEqual({
-      reason: 'retried',
+      errorCode: 'retried',
       errorClass: 'Timeout',
       message: 'no answer in 30 s',
       stack: '',
@@ -194,7 +194,7 @@ describe('the failure of an item', () => {
     expect(after).toMatchObject({
       errorClass: aFailure().errorClass,
       message: aFailure().message,
-      reason: 'attempts',
+      errorCode: 'attempts',
     })
   })
 })
@@ -203,7 +203,7 @@ describe('the dead letter of an item', () => {
   it('a dead letter has its own id, times and attempts, and names its origin', () => {
     const item = aLeasedItem({ attempts: 3, kind: 'order', key: new Uint8Array([1]), partition: 5 })
     const destination = {
-      queue: aQueue({ name: 'graveyard', expireUs: hour }),
+      queue: aQueue({ name: 'graveyard', expireTimeoutUs: hour }),
       partition: 1,
       id: 'new',
       chance: 0.5,
@@ -218,7 +218,7 @@ describe('the dead letter of an item', () => {
       attempts: 0,
       kind: 'order',
       createdAt: noon,
-      diedAt: noon,
+      deadLetteredAt: noon,
       expireDeadline: noon + hour,
       failure: aFailure(),
       origin: { kind: 'queue', name: 'orders', partition: 5, id: item.id, createdAt: item.createdAt },
@@ -233,7 +233,7 @@ describe('the dead letter of an item', () => {
 })
 
 describe('an item that is a redrive of a letter', () => {
-  const redriven = aLeasedItem({ letterId: 'letter', redrives: 2, attempts: 3 })
+  const redriven = aLeasedItem({ letterId: 'letter', retryCount: 2, attempts: 3 })
   const bounded = aQueue({ attemptsMax: 2, deadQueue: 'graveyard' })
   const given = { isDead: false, error: { message: 'again' } }
 
@@ -258,7 +258,7 @@ describe('a letter whose redrive a driver sent', () => {
   const letter = anItem({
     origin: anOrigin(),
     failure: aFailure(),
-    letter: newLetterFacts(noon, aQueue().redrive, () => 0.5),
+    letter: createLetterFacts(noon, aQueue().redrive, () => 0.5),
   })
   const sent = startRedrive(letter, {
     actor: 'ann',
@@ -270,10 +270,10 @@ describe('a letter whose redrive a driver sent', () => {
   })
 
   it('a redrive without an outcome before its deadline ends as unknown', () => {
-    expect(dueAt(sent, aQueue())).toBe(noon + hour)
+    expect(computeDueAt(sent, aQueue())).toBe(noon + hour)
     expect(onDue(sent, aQueue({ attemptsMax: 1 }), noon + hour)).toMatchObject({
       to: 'end-redrive',
-      failure: { reason: 'outcome_unknown', errorClass: '', stack: '', worker: '' },
+      failure: { errorCode: 'outcome_unknown', errorClass: '', stack: '', worker: '' },
     })
   })
 })

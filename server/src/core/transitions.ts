@@ -6,7 +6,7 @@
 
 import { errorClassMax, failureReasonMax } from './failure-bounds.ts'
 import type { LetterId, QueueName } from './ids.ts'
-import { type Instant, instantMax, later } from './instant.ts'
+import { type Instant, instantMax, addDuration } from './instant.ts'
 import { type Failure, type ItemHead, isLetter, type LeasedHead, type WaitingHead } from './item.ts'
 import { isRedriving, withFailure } from './letter.ts'
 import type { QueuePolicy } from './queue.ts'
@@ -56,16 +56,16 @@ export type RetryRequest = Readonly<{
   chance?: number
   /** No retry can help: the item dies now, regardless of its attempts. */
   isDead: boolean
-  error: Readonly<{ reason?: string; errorClass?: string; message?: string; stack?: string }> | null
+  error: Readonly<{ errorCode?: string; errorClass?: string; message?: string; stack?: string }> | null
 }>
 
-type Rules = Pick<QueuePolicy, 'attemptsMax' | 'deadQueue' | 'onDead' | 'keepDoneUs' | 'retry' | 'delivery'>
+type Rules = Pick<QueuePolicy, 'attemptsMax' | 'deadQueue' | 'onDead' | 'doneRetentionUs' | 'retry' | 'delivery'>
 
 export function complete(item: LeasedHead, rules: Rules): Transition {
   // A completed letter stays as done (RESOLVED) until its retention ends: it proves that it was processed.
   if (isLetter(item)) return { to: 'done', cause: 'complete' }
   // The letter of a redriven job is kept as done, and each job is counted once.
-  const isKept = rules.keepDoneUs > 0 && (rules.delivery === undefined || item.letterId === null)
+  const isKept = rules.doneRetentionUs > 0 && (rules.delivery === undefined || item.letterId === null)
   if (isKept) return { to: 'done', cause: 'complete' }
   return { to: 'remove', as: 'completed', failure: null, cause: 'complete' }
 }
@@ -95,7 +95,7 @@ export function retryItem(item: LeasedHead, request: RetryRequest, rules: Rules,
 
 function retryAt(item: LeasedHead, rules: Rules, now: Instant, chance: number): Instant | null {
   const delayUs = retryDelayUs(rules.retry, item.attempts, () => chance)
-  return delayUs === 0 ? null : later(now, delayUs)
+  return delayUs === 0 ? null : addDuration(now, delayUs)
 }
 
 /**
@@ -162,7 +162,7 @@ export type ClockStep =
 /** The leases that a step of the clock makes wrong, by the time when they were given or extended. */
 export function leasesOfStep(step: ClockStep, now: Instant): Readonly<{ after: Instant; until: Instant }> {
   if (step.direction === 'forward') return { after: 0, until: step.before }
-  return { after: later(now, clockToleranceUs), until: Number.MAX_SAFE_INTEGER }
+  return { after: addDuration(now, clockToleranceUs), until: Number.MAX_SAFE_INTEGER }
 }
 
 /** The earliest deadline that a step of the clock can make wrong. */
@@ -179,25 +179,25 @@ export function firstDeadline({ direction }: ClockStep, now: Instant): Instant {
 export function correctLease(item: LeasedHead, step: ClockStep, now: Instant): Instant | undefined {
   const { after, until } = leasesOfStep(step, now)
   if (item.updatedAt <= after || item.updatedAt > until) return undefined
-  if (step.direction === 'forward') return later(item.lease.deadline, step.byUs)
+  if (step.direction === 'forward') return addDuration(item.lease.deadline, step.byUs)
   if (isRedriving(item)) return undefined
-  return later(now, Math.max(item.lease.deadline - item.updatedAt, 0))
+  return addDuration(now, Math.max(item.lease.deadline - item.updatedAt, 0))
 }
 
 /** A scheduled item does not expire before it becomes available: its wait starts then. */
 export function expireDeadlineWhenPromoted(
   item: ItemHead,
-  rules: Pick<QueuePolicy, 'expireUs'>,
+  rules: Pick<QueuePolicy, 'expireTimeoutUs'>,
   now: Instant,
 ): Instant {
-  return item.expireDeadline > now ? item.expireDeadline : later(now, rules.expireUs)
+  return item.expireDeadline > now ? item.expireDeadline : addDuration(now, rules.expireTimeoutUs)
 }
 
 /**
  * The time of the next transition that needs no request; null: never. It is stored with the item, so one
  * index finds ended leases, expired items and due schedules.
  */
-export function dueAt(item: ItemHead, rules: Pick<Rules, 'keepDoneUs'>): Instant | null {
+export function computeDueAt(item: ItemHead, rules: Pick<Rules, 'doneRetentionUs'>): Instant | null {
   switch (item.state) {
     case 'leased':
       return item.lease.deadline
@@ -205,7 +205,7 @@ export function dueAt(item: ItemHead, rules: Pick<Rules, 'keepDoneUs'>): Instant
       if (item.availableAt !== null) return item.availableAt
       return isLetter(item) ? null : nullIfNever(item.expireDeadline)
     case 'done':
-      return isLetter(item) ? null : nullIfNever(later(item.endedAt, rules.keepDoneUs))
+      return isLetter(item) ? null : nullIfNever(addDuration(item.endedAt, rules.doneRetentionUs))
     case 'dead':
     case 'discarded':
       return null
@@ -226,7 +226,7 @@ export function createFailure(
   const before = item.failure
   const hasError = error.errorClass !== undefined || error.message !== undefined || error.stack !== undefined
   return {
-    reason: cutText(error.reason ?? reason, failureReasonMax),
+    errorCode: cutText(error.errorCode ?? reason, failureReasonMax),
     // A worker that asks for a retry without an error adds nothing: keep the error of the earlier attempt.
     errorClass: hasError ? cutText(error.errorClass ?? '', errorClassMax) : (before?.errorClass ?? ''),
     message: hasError ? (error.message ?? '') : (before?.message ?? ''),

@@ -98,11 +98,11 @@ describe('available counts', () => {
 
   it('the least loaded partition has the fewest available and in-flight items', () => {
     const counts = new AvailableCounts(3, [4, 2, 3])
-    expect(counts.leastLoadedPartition()).toBe(1)
+    expect(counts.chooseLeastLoadedPartition()).toBe(1)
     counts.addInFlight(1, 2)
-    expect(counts.leastLoadedPartition()).toBe(2)
+    expect(counts.chooseLeastLoadedPartition()).toBe(2)
     counts.addInFlight(1, -2)
-    expect(counts.leastLoadedPartition()).toBe(1)
+    expect(counts.chooseLeastLoadedPartition()).toBe(1)
   })
 })
 

@@ -136,7 +136,7 @@ export class AvailableCounts {
   /**
    * The partition with the fewest available and in-flight items; of several the one with the lowest number.
    */
-  leastLoadedPartition(): number {
+  chooseLeastLoadedPartition(): number {
     let best = 0
     let fewest = Number.POSITIVE_INFINITY
     for (let partition = 0; partition < this.#available.length; partition++) {

@@ -1,8 +1,8 @@
 import type { QueueName } from '../core/ids.ts'
-import { type Clock, later } from '../core/instant.ts'
+import { type Clock, addDuration } from '../core/instant.ts'
 import { KnownError } from '../errors.ts'
 import type { Command, Storage } from '../storage/contract/storage.ts'
-import { queueNotFound } from '../storage/shared/queue-checks.ts'
+import { createQueueNotFoundError } from '../storage/shared/queue-checks.ts'
 import { type Announcer, createAnnouncer } from './announcer.ts'
 import { readWithin } from './deadline.ts'
 import { createDueScheduler, type DueScheduler } from './due-scheduler.ts'
@@ -133,7 +133,7 @@ function createItemCalls({ clock, random, batchMsMax, onError, scheduler, runtim
     produce: (queue, items, call = {}) => runtimes.use(queue, (runtime) => runtime.produce(items, call)),
     lease: (queue, options) =>
       runtimes.use(queue, (runtime) => {
-        const current = runtime.whenCurrent()
+        const current = runtime.waitUntilCurrent()
         if (current === undefined) return runtime.lease(options)
         return (
           readWithin(batchMsMax, current)
@@ -158,10 +158,10 @@ function createItemCalls({ clock, random, batchMsMax, onError, scheduler, runtim
         if (changes.some((change) => change.to === 'scheduled')) scheduler.wakeBy(clock.now())
         return changes
       }),
-    extend: (queue, partition, ids, leaseUs, call = {}) =>
+    extend: (queue, partition, ids, leaseTimeoutUs, call = {}) =>
       runtimes.use(queue, async (runtime) => {
         const now = clock.now()
-        const deadline = later(now, leaseUs ?? runtime.queue.leaseUs)
+        const deadline = addDuration(now, leaseTimeoutUs ?? runtime.queue.leaseTimeoutUs)
         await runtime.settle({ op: 'extend', queue, partition, ids, deadline, now }, call)
         scheduler.wakeBy(deadline)
         return deadline
@@ -169,7 +169,7 @@ function createItemCalls({ clock, random, batchMsMax, onError, scheduler, runtim
   }
 }
 
-type Reads = Pick<Engine, 'getQueue' | 'listQueues' | 'listItems' | 'stats' | 'lastLeaseCallAt'>
+type Reads = Pick<Engine, 'getQueue' | 'listQueues' | 'listItems' | 'readStats' | 'readLastLeaseCallAt'>
 
 function createReads({ storage, batchMsMax, runtimes }: Parts): Reads {
   const read = <T>(reading: Promise<T>): Promise<T> => readWithin(batchMsMax, reading)
@@ -177,15 +177,15 @@ function createReads({ storage, batchMsMax, runtimes }: Parts): Reads {
     getQueue: (name) => read(storage.getQueue(name)),
     listQueues: (query) => read(storage.listQueues(query)),
     listItems: (query) => read(storage.listItems(query)),
-    lastLeaseCallAt: async (name) => {
+    readLastLeaseCallAt: async (name) => {
       const here = runtimes.peek(name)?.lastLeaseCallAt ?? null
       const recorded = await read(storage.readLeaseCall(name))
       return here === null || recorded === null ? (here ?? recorded) : Math.max(here, recorded)
     },
-    stats: async (name) => {
+    readStats: async (name) => {
       const runtime = await runtimes.open(name)
-      const partitions = await read(storage.counts({ queue: name }))
-      if (partitions.length === 0) throw queueNotFound(name)
+      const partitions = await read(storage.readCounts({ queue: name }))
+      if (partitions.length === 0) throw createQueueNotFoundError(name)
       const { produce, lease, complete, inFlight } = runtime.waiting
       return { produceWaiting: produce, leaseWaiting: lease, completeWaiting: complete, inFlight, partitions }
     },

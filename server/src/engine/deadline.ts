@@ -4,7 +4,7 @@ import { KnownError } from '../errors.ts'
 type Cancellable = Readonly<{ cancel(): void }>
 
 /** Calls `onLate` after `msMax`, unless it is cancelled before. */
-export function whenLate(msMax: number, onLate: () => void): Cancellable {
+export function runWhenLate(msMax: number, onLate: () => void): Cancellable {
   let isCancelled = false
   const timer = setTimeout(() => {
     // An answer that arrived while this process was busy is in time: let it be handled first.
@@ -24,12 +24,12 @@ export function whenLate(msMax: number, onLate: () => void): Cancellable {
  * Calls `onUnknown` with the error for the callers of a write that is late. The write goes on, and its
  * results are handled when it is done. `advice` says what to do if not simply to repeat the call.
  */
-export function whenOutcomeUnknown(
+export function runWhenOutcomeUnknown(
   msMax: number,
   onUnknown: (error: KnownError) => void,
   advice = '',
 ): Cancellable {
-  return whenLate(msMax, () => {
+  return runWhenLate(msMax, () => {
     const unknown = `the store did not answer within ${msMax} ms, so whether the request was done is unknown`
     const sentence = advice === '' ? unknown : `${unknown}: ${advice}`
     onUnknown(new KnownError('STORE_UNAVAILABLE', sentence, undefined, sentence))
@@ -40,7 +40,7 @@ export function whenOutcomeUnknown(
 export async function readWithin<T>(msMax: number, reading: Promise<T>): Promise<T> {
   let late: Cancellable | undefined
   const tooLate = new Promise<never>((_, reject) => {
-    late = whenLate(msMax, () => {
+    late = runWhenLate(msMax, () => {
       const sentence = `the store did not answer within ${msMax} ms`
       reject(new KnownError('STORE_UNAVAILABLE', sentence, undefined, sentence))
     })
@@ -74,7 +74,7 @@ export async function writeWithin<T>(
       writing.catch(onLateError)
       reject(error)
     }
-    late = whenOutcomeUnknown(msMax, onUnknown, advice)
+    late = runWhenOutcomeUnknown(msMax, onUnknown, advice)
   })
   try {
     const result = await Promise.race([writing, tooLate])

@@ -31,7 +31,7 @@ describe('the due scheduler', () => {
       return [{ changes: isDue ? [{}] : [] }]
     }
     scheduler = createDueScheduler({
-      storage: { nextDueAt: async () => dueAt },
+      storage: { readNextDueAt: async () => dueAt },
       writer: { write: write as unknown as Writer['write'] },
       clock,
       elapsedUs: () => performance.now() * usPerMs,

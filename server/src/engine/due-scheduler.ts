@@ -35,7 +35,7 @@ const clockToleranceUs = 1_000 * usPerMs
  */
 export function createDueScheduler(
   parts: Readonly<{
-    storage: Pick<StoreReads, 'nextDueAt'>
+    storage: Pick<StoreReads, 'readNextDueAt'>
     writer: Writer
     clock: Clock
     /** A clock that is never set. Without it, a clock that was set forward is not noticed. */
@@ -103,7 +103,7 @@ export function createDueScheduler(
     timerAt = Number.POSITIVE_INFINITY
     current = current
       .then(() => pass(graceUs))
-      .then(() => storage.nextDueAt())
+      .then(() => storage.readNextDueAt())
       .catch((error: unknown) => {
         onError(error)
         return null

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { openTestEngine, type TestEngine, toTexts } from '../../test/engine/test-engine.ts'
-import { bytes, minute, newItems, noon, second, textOf } from '../../test/make.ts'
+import { bytes, minute, newItems, noon, second, toText } from '../../test/make.ts'
 import type { NewQueue } from '../core/queue.ts'
 import type { Storage } from '../storage/contract/storage.ts'
 import type { Engine } from './engine.ts'
@@ -28,7 +28,7 @@ describe('the engine', () => {
     let isConnected = true
     const asked = { clientId: 'a', countMax: 1, timeoutMs: 5_000, isConnected: () => isConnected }
     const lease = engine.lease('orders', asked)
-    await engine.stats('orders')
+    await engine.readStats('orders')
     isConnected = false
     return { lease }
   }
@@ -45,7 +45,7 @@ describe('the engine', () => {
       partition,
       items.map(({ id }) => id),
     )
-    expect((await engine.stats('orders')).partitions[0]).toMatchObject({
+    expect((await engine.readStats('orders')).partitions[0]).toMatchObject({
       waiting: 1,
       leased: 0,
       completed: 2,
@@ -62,7 +62,7 @@ describe('the engine', () => {
   it('gives items to waiting leases in turn', async () => {
     await opened()
     const waiting = ['a', 'b', 'c'].map((clientId) => aLease(clientId, 2))
-    await engine.stats('orders')
+    await engine.readStats('orders')
     await engine.produce('orders', newItems(5))
     expect((await Promise.all(waiting)).map(({ items }) => toTexts(items))).toEqual([
       ['item-0', 'item-3'],
@@ -82,7 +82,7 @@ describe('the engine', () => {
     const waiting = Array.from({ length: given.leases }, (_, index) =>
       aLease(`client-${index}`, given.countMax),
     )
-    await engine.stats('orders')
+    await engine.readStats('orders')
     await engine.produce('orders', newItems(given.items))
     expect((await Promise.all(waiting)).map(({ items }) => items.length)).toEqual(given.each)
   })
@@ -90,7 +90,7 @@ describe('the engine', () => {
   it('with fewer items than leases, the leases that get none keep waiting', async () => {
     await opened()
     const waiting = Array.from({ length: 5 }, (_, index) => aLease(`client-${index}`, 10, 100))
-    await engine.stats('orders')
+    await engine.readStats('orders')
     await engine.produce('orders', newItems(2))
     const ends = await Promise.allSettled(waiting)
     expect(ends.map(({ status }) => status)).toEqual([
@@ -126,13 +126,13 @@ describe('the engine', () => {
       await slow.promise
       return null
     }
-    const early = engine.stats('orders')
+    const early = engine.readStats('orders')
     await engine.deleteQueue('orders')
     await engine.createQueue({ name: 'orders' })
     const waiting = aLease('a')
     slow.resolve()
     await early
-    expect((await engine.stats('orders')).leaseWaiting).toBe(1)
+    expect((await engine.readStats('orders')).leaseWaiting).toBe(1)
     await engine.produce('orders', newItems(1))
     expect(toTexts((await waiting).items)).toEqual(['item-0'])
   })
@@ -216,7 +216,7 @@ describe('the engine', () => {
     await engine.produce('orders', newItems(2))
     await expect(waiting).rejects.toThrow('client left')
     const { items } = await aLease('b', 5)
-    expect(items.map(({ attempts, payload }) => [attempts, textOf(payload)])).toEqual([
+    expect(items.map(({ attempts, payload }) => [attempts, toText(payload)])).toEqual([
       [1, 'item-0'],
       [1, 'item-1'],
     ])
@@ -226,14 +226,14 @@ describe('the engine', () => {
     await opened()
     await expect(aLease('a', 1, 20)).rejects.toMatchObject({ code: 'LEASE_TIMEOUT' })
     const first = aLease('a', 1, 20_000)
-    await engine.stats('orders')
+    await engine.readStats('orders')
     await expect(aLease('a')).rejects.toMatchObject({ code: 'CLIENT_ID_BUSY' })
     await engine.produce('orders', newItems(1))
     expect((await first).items).toHaveLength(1)
   })
 
   it('when time passes, leases end, scheduled items become available, and waiting leases get them', async () => {
-    await opened({ leaseUs: minute, attemptsMax: 3 })
+    await opened({ leaseTimeoutUs: minute, attemptsMax: 3 })
     await engine.produce('orders', [
       ...newItems(1),
       { payload: bytes('later'), availableAt: noon + 30 * second },
@@ -296,13 +296,13 @@ describe('the engine', () => {
       code: 'ITEM_NOT_FOUND',
       itemId: 'gone',
     })
-    expect((await engine.stats('orders')).partitions[0]).toMatchObject({ leased: 1, completed: 0 })
+    expect((await engine.readStats('orders')).partitions[0]).toMatchObject({ leased: 1, completed: 0 })
   })
 
   it('rejects requests above the limit, and waiting requests when their queue is deleted', async () => {
     await opened()
     engine.hold('orders', true)
-    await engine.stats('orders')
+    await engine.readStats('orders')
     const waiting = Array.from({ length: 100 }, () =>
       engine.produce('orders', newItems(1)).catch((error) => error.code),
     )
@@ -316,14 +316,14 @@ describe('the engine', () => {
     await opened({ isPaused: true })
     await engine.produce('orders', newItems(1))
     const waiting = aLease('a')
-    await engine.stats('orders')
-    expect((await engine.stats('orders')).leaseWaiting).toBe(1)
+    await engine.readStats('orders')
+    expect((await engine.readStats('orders')).leaseWaiting).toBe(1)
     await engine.updateQueue('orders', { isPaused: false })
     expect(toTexts((await waiting).items)).toEqual(['item-0'])
   })
 
   it('does not lease an expired item that has not been removed yet', async () => {
-    await opened({ expireUs: minute, leaseUs: second })
+    await opened({ expireTimeoutUs: minute, leaseTimeoutUs: second })
     await engine.produce('orders', newItems(2, 'old'))
     clock.at += minute - second
     await engine.produce('orders', newItems(1, 'new'))

@@ -28,13 +28,13 @@ import type { EngineEvent } from './events.ts'
 import type { Writer } from './writer.ts'
 
 export interface Engine {
-  createQueue(queue: NewQueue, trace?: Trace): Promise<Queue>
-  updateQueue(name: QueueName, changes: PolicyChanges, trace?: Trace): Promise<Queue>
+  createQueue(queue: NewQueue, attribution?: Attribution): Promise<Queue>
+  updateQueue(name: QueueName, changes: PolicyChanges, attribution?: Attribution): Promise<Queue>
   /**
    * Rejects requests that wait in the queue with QUEUE_SHUTTING_DOWN. Unless forced, rejects with
    * QUEUE_HOLDS_LETTERS if the queue has open letters.
    */
-  deleteQueue(name: QueueName, trace?: Trace, how?: Readonly<{ isForced: boolean }>): Promise<void>
+  deleteQueue(name: QueueName, attribution?: Attribution, how?: Readonly<{ isForced: boolean }>): Promise<void>
   getQueue(name: QueueName): Promise<Queue | null>
   /**
    * Reads the queue and its counts from the store, so that changes by other servers apply here. Rejects with
@@ -66,7 +66,7 @@ export interface Engine {
     queue: QueueName,
     partition: number,
     ids: readonly ItemId[],
-    leaseUs?: number,
+    leaseTimeoutUs?: number,
     options?: CallOptions,
   ): Promise<number>
 
@@ -78,7 +78,7 @@ export interface Engine {
     queue: QueueName,
     partition: number,
     items: readonly ItemToImport[],
-    trace?: Trace,
+    attribution?: Attribution,
   ): Promise<readonly ImportResult[]>
   /**
    * Removes items in steps, each with its audit row, and discards open letters instead. A call that ended
@@ -88,22 +88,22 @@ export interface Engine {
     queue: QueueName,
     partition: number,
     ids: readonly ItemId[],
-    trace?: Trace,
+    attribution?: Attribution,
   ): Promise<RemovedCounts>
   /**
    * Removes items in steps, each with its audit row, and discards open letters instead. Letters whose redrive
    * is in progress stay. Items that arrive in the meantime may be removed, too. A call that ended half-way
    * can be repeated.
    */
-  clear(queue: QueueName, what: ClearOptions, trace?: Trace): Promise<RemovedCounts>
+  clear(queue: QueueName, what: ClearOptions, attribution?: Attribution): Promise<RemovedCounts>
   listItems(query: ItemsQuery): Promise<readonly Item[]>
-  stats(queue: QueueName): Promise<QueueStats>
+  readStats(queue: QueueName): Promise<QueueStats>
 
   /**
    * When a worker last asked for items of the queue; now if one waits at this server. Calls to other servers
    * on the same store are known after about 5 s, and with an accuracy of 30 s. Null: none ever asked.
    */
-  lastLeaseCallAt(queue: QueueName): Promise<Instant | null>
+  readLastLeaseCallAt(queue: QueueName): Promise<Instant | null>
 
   /**
    * Writes commands that have no function of their own here, in one transaction: everything that other layers
@@ -140,7 +140,7 @@ export interface Engine {
 }
 
 /** The actor and the reason, for the audit row in the transaction of the change, or of its first step. */
-export type Trace = Pick<AuditEntry, 'actor' | 'reason' | 'requestId' | 'address' | 'keyPrefix'>
+export type Attribution = Pick<AuditEntry, 'actor' | 'reason' | 'requestId' | 'address' | 'keyPrefix'>
 
 export type CallOptions = Readonly<{ timeoutMs?: number; signal?: AbortSignal }>
 export type ProduceOptions = CallOptions &

@@ -61,14 +61,14 @@ export function toEvents<C extends Command>(command: C, result: ResultOf<C>): re
 export function toEvents(command: Command, result: unknown): readonly EngineEvent[] {
   switch (command.op) {
     case 'complete':
-      return redrivesEnded(readChanges(result as ResultOf<typeof command>))
+      return createRedriveEndedEvents(readChanges(result as ResultOf<typeof command>))
     case 'retry':
     case 'advance': {
       const changes = readChanges(result as ResultOf<typeof command>)
-      return [...redrivesEnded(changes), ...itemsDropped(changes)]
+      return [...createRedriveEndedEvents(changes), ...createItemDroppedEvents(changes)]
     }
     case 'import':
-      return counted(capturedCount(command, result as ResultOf<typeof command>), (count) => ({
+      return createCountEvent(countCaptured(command, result as ResultOf<typeof command>), (count) => ({
         type: 'letters-captured',
         queue: command.queue,
         count,
@@ -83,22 +83,22 @@ export function toEvents(command: Command, result: unknown): readonly EngineEven
     }
     case 'discard': {
       const discarded = (result as ResultOf<typeof command>).filter(({ isDiscarded }) => isDiscarded)
-      return counted(discarded.length, (count) => ({ type: 'letters-discarded', count }))
+      return createCountEvent(discarded.length, (count) => ({ type: 'letters-discarded', count }))
     }
     case 'clear':
     case 'delete':
-      return counted((result as ResultOf<typeof command>).discarded, (count) => ({
+      return createCountEvent((result as ResultOf<typeof command>).discarded, (count) => ({
         type: 'letters-discarded',
         count,
       }))
     case 'archive':
-      return counted((result as ResultOf<typeof command>).archived, (count) => ({
+      return createCountEvent((result as ResultOf<typeof command>).archived, (count) => ({
         type: 'letters-archived',
         queue: command.queue,
         count,
       }))
     case 'purge-archive':
-      return counted((result as ResultOf<typeof command>).purged, (count) => ({
+      return createCountEvent((result as ResultOf<typeof command>).purged, (count) => ({
         type: 'letters-purged',
         queue: command.queue,
         count,
@@ -121,7 +121,7 @@ export function readChanges(result: ResultOf<Extract<Command, { op: 'complete' |
   return 'changes' in result ? result.changes : []
 }
 
-function counted(count: number, event: (count: number) => EngineEvent): readonly EngineEvent[] {
+function createCountEvent(count: number, event: (count: number) => EngineEvent): readonly EngineEvent[] {
   return count === 0 ? none : [event(count)]
 }
 
@@ -131,19 +131,19 @@ function countEach<T>(values: readonly T[], event: (value: T, count: number) => 
   return [...counts].map(([value, count]) => event(value, count))
 }
 
-function capturedCount({ items }: Import, imported: readonly ImportResult[]): number {
+function countCaptured({ items }: Import, imported: readonly ImportResult[]): number {
   return items.filter((item, at) => item.origin != null && imported[at]?.id != null).length
 }
 
 function redriveEvents(results: readonly RedriveResult[]): readonly EngineEvent[] {
   const refusals = results.flatMap((result) => (result.isStarted ? [] : [result.refusal]))
   return [
-    ...counted(results.length - refusals.length, (count) => ({ type: 'letters-redriven', count })),
+    ...createCountEvent(results.length - refusals.length, (count) => ({ type: 'letters-redriven', count })),
     ...countEach(refusals, (refusal, count) => ({ type: 'redrives-refused', refusal, count })),
   ]
 }
 
-function redrivesEnded(changes: readonly ItemChange[]): readonly EngineEvent[] {
+function createRedriveEndedEvents(changes: readonly ItemChange[]): readonly EngineEvent[] {
   // Most changes are of ordinary items: allocate only for redrives.
   let outcomes: Outcome[] | undefined
   for (const { outcome } of changes) {
@@ -155,7 +155,7 @@ function redrivesEnded(changes: readonly ItemChange[]): readonly EngineEvent[] {
   return countEach(outcomes, (outcome, count) => ({ type: 'redrives-ended', outcome, count }))
 }
 
-function itemsDropped(changes: readonly ItemChange[]): readonly EngineEvent[] {
+function createItemDroppedEvents(changes: readonly ItemChange[]): readonly EngineEvent[] {
   const dropped = changes.filter(({ to, failure }) => to === 'removed' && failure !== null)
   if (dropped.length === 0) return none
   return [...Map.groupBy(dropped, ({ fromQueue }) => fromQueue)].map(([queue, items]) => ({

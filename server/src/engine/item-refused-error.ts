@@ -15,7 +15,7 @@ export class ItemRefused extends KnownError {
 }
 
 /** The error for the first refused item, in the order of the request. The request changed nothing. */
-export function itemRefused(
+export function createItemRefusedError(
   command: Readonly<{ op: string; queue: QueueName }>,
   refused: readonly SettleRefusal[],
 ): KnownError {

@@ -2,14 +2,14 @@
  * Serves the leases that wait for items of one queue: asks the store, distributes the items, and puts back
  * items for leases that have left.
  */
-import { type Instant, later } from '../core/instant.ts'
+import { type Instant, addDuration } from '../core/instant.ts'
 import type { Leased } from '../core/item.ts'
 import type { Queue } from '../core/queue.ts'
 import { isExpired } from '../core/transitions.ts'
 import { stepBytesMax } from '../storage/shared/byte-budget.ts'
 import { type Assignment, assignItems } from './assign-items.ts'
 import type { AvailableCounts, Claim } from './available-counts.ts'
-import { whenOutcomeUnknown } from './deadline.ts'
+import { runWhenOutcomeUnknown } from './deadline.ts'
 import type { LeaseWaiter, LeaseWaiters } from './lease-waiters.ts'
 import type { QueueRuntimeParts } from './queue-runtime-parts.ts'
 
@@ -67,7 +67,7 @@ export class LeaseDispatcher {
   }
 
   /** Resolves when no items are being leased or put back. */
-  async whenIdle(): Promise<void> {
+  async waitUntilIdle(): Promise<void> {
     await Promise.all(this.#batches)
     await this.#puttingBack
   }
@@ -79,7 +79,7 @@ export class LeaseDispatcher {
   /** False if no lease waits, or there are no items. */
   #startBatch(): boolean {
     if (this.#queue().isPaused) return false
-    const next = this.#waiters.next(batchesMax, shareMin, this.arrivalMax, this.#counts.total)
+    const next = this.#waiters.takeNext(batchesMax, shareMin, this.arrivalMax, this.#counts.total)
     const assignments = this.#limit(assignItems(next, this.#counts.byPartition, this.#itemsMax))
     if (assignments.length === 0) return false
     const plans = assignments.map(({ partition, recipients }) => {
@@ -101,9 +101,9 @@ export class LeaseDispatcher {
 
   async #lease(plans: readonly Plan[]): Promise<void> {
     const { writer, clock, batchMsMax } = this.#parts
-    const { name, leaseUs } = this.#queue()
+    const { name, leaseTimeoutUs } = this.#queue()
     const now = clock.now()
-    const late = whenOutcomeUnknown(batchMsMax, (error) => this.#giveUp(plans, error))
+    const late = runWhenOutcomeUnknown(batchMsMax, (error) => this.#giveUp(plans, error))
     try {
       const results = await writer.write(
         plans.map(({ claim: { partition }, recipients }) => ({
@@ -114,7 +114,7 @@ export class LeaseDispatcher {
           now,
         })),
       )
-      this.#parts.onDue(later(now, leaseUs))
+      this.#parts.onDue(addDuration(now, leaseTimeoutUs))
       for (const [index, plan] of plans.entries()) {
         const items = results[index] ?? []
         // The store ends an answer at a number of bytes. Then the partition may have more.

@@ -95,7 +95,7 @@ export class LeaseWaiters {
    * waiters (storage/shared/batch-lane.ts explains why not all); otherwise as many waiters as there are
    * items.
    */
-  next(batchesMax: number, shareMin: number, arrivalMax: number, available: number): LeaseWaiter[] {
+  takeNext(batchesMax: number, shareMin: number, arrivalMax: number, available: number): LeaseWaiter[] {
     const isEnough = available >= this.#askedTotal
     const share = isEnough ? Math.max(Math.ceil(this.#askedTotal / batchesMax), shareMin) : available
     const next: LeaseWaiter[] = []
@@ -115,7 +115,7 @@ export class LeaseWaiters {
     return next
   }
 
-  arrivalsAfter(arrival: number): number[] {
+  listArrivalsAfter(arrival: number): number[] {
     const arrivals: number[] = []
     for (const waiter of this.#byClient.values()) if (waiter.arrival > arrival) arrivals.push(waiter.arrival)
     return arrivals

@@ -34,10 +34,10 @@ describe('queue administration', () => {
     const writes = watchWrites(storage)
     expect(await engine.clear('orders', what, ann)).toEqual({ removed: 2_500, discarded: 0 })
     expect(writes()).toEqual(['clear', 'clear', 'clear'])
-    const trace = { actor: 'ann', target: 'orders', reason: 'test data', requestId: 'r1' }
+    const attribution = { actor: 'ann', target: 'orders', reason: 'test data', requestId: 'r1' }
     expect(await storage.listAudit({ countMax: 3 })).toMatchObject(
       [500, 1_000, 1_000].map((removed) => ({
-        ...trace,
+        ...attribution,
         action: 'queue.clear',
         details: { ...what, removed },
       })),
@@ -49,7 +49,7 @@ describe('queue administration', () => {
     for (let times = 0; times < 5; times++) await engine.produce('orders', newItems(500))
     failFrom(storage, 'clear', 2)
     await expect(engine.clear('orders', what, ann)).rejects.toThrow('the store is gone')
-    expect((await engine.stats('orders')).partitions).toMatchObject([{ waiting: 1_500 }])
+    expect((await engine.readStats('orders')).partitions).toMatchObject([{ waiting: 1_500 }])
     expect(await storage.listAudit({ countMax: 1 })).toMatchObject([
       { action: 'queue.clear', details: { removed: 1_000 } },
     ])

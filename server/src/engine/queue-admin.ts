@@ -12,10 +12,10 @@ import type { DeleteQueueResult } from '../storage/contract/queues.ts'
 import type { Command, StoreReads } from '../storage/contract/storage.ts'
 import { stepBytesMax } from '../storage/shared/byte-budget.ts'
 import { checkCommand } from '../storage/shared/check-command.ts'
-import { queueNotFound } from '../storage/shared/queue-checks.ts'
+import { createQueueNotFoundError } from '../storage/shared/queue-checks.ts'
 import type { Announcer } from './announcer.ts'
 import { readWithin, writeWithin } from './deadline.ts'
-import type { Engine, RemovedCounts, Trace } from './engine.ts'
+import type { Engine, RemovedCounts, Attribution } from './engine.ts'
 import type { QueueRuntimes } from './queue-runtimes.ts'
 import type { Writer } from './writer.ts'
 
@@ -42,21 +42,21 @@ export function createQueueAdmin(parts: QueueAdminParts): QueueAdmin {
 function createQueueCalls(parts: QueueAdminParts): QueueCalls {
   const { storage, writer, clock, batchMsMax, announcer, runtimes, onError } = parts
   return {
-    createQueue: (queue, trace) => {
+    createQueue: (queue, attribution) => {
       const { name } = queue
       const command = { op: 'create-queue', queue, now: clock.now() } as const
       const create = async (): Promise<Queue> =>
-        (await writer.write(withAudit(parts, command, trace, 'queue.create', name, { queue })))[0]
+        (await writer.write(withAudit(parts, command, attribution, 'queue.create', name, { queue })))[0]
       return writeWithin(batchMsMax, create(), {
         advice: `repeat it; QUEUE_EXISTS then means that the first call created queue ${name}`,
         onDone: () => runtimes.onCreated(name),
         onLateError: onError,
       })
     },
-    updateQueue: (name, changes, trace) => {
+    updateQueue: (name, changes, attribution) => {
       const command = { op: 'update-queue', name, changes, now: clock.now() } as const
       const update = async (): Promise<Queue> =>
-        (await writer.write(withAudit(parts, command, trace, 'queue.update', name, { changes })))[0]
+        (await writer.write(withAudit(parts, command, attribution, 'queue.update', name, { changes })))[0]
       return writeWithin(batchMsMax, update(), {
         // A late update would undo a change that is sent after it.
         advice: `repeat it, or read queue ${name} before you send another change`,
@@ -71,12 +71,12 @@ function createQueueCalls(parts: QueueAdminParts): QueueCalls {
         onLateError: onError,
       })
     },
-    deleteQueue: async (name, trace, { isForced } = { isForced: false }) => {
+    deleteQueue: async (name, attribution, { isForced } = { isForced: false }) => {
       const queue = await readWithin(batchMsMax, storage.getQueue(name))
       const { createdAt } = queue ?? {}
       let steps = 0
       for (let isMore = true; isMore; ) {
-        const act = actTrace(parts, trace, 'queue.delete', isForced ? { isForced } : {})
+        const act = createAuditContext(parts, attribution, 'queue.delete', isForced ? { isForced } : {})
         const step = { name, isForced, countMax: stepItemsMax, ...(createdAt !== undefined && { createdAt }) }
         const command = { op: 'delete-queue', ...step, ...act } as const
         isMore = (await writer.write([command]).catch(endIfDeleted(steps++)))[0].isMore
@@ -89,7 +89,7 @@ function createQueueCalls(parts: QueueAdminParts): QueueCalls {
       const queue = await readWithin(batchMsMax, storage.getQueue(name))
       if (queue === null) {
         await runtimes.onDeleted(name)
-        throw queueNotFound(name)
+        throw createQueueNotFoundError(name)
       }
       const runtime = await runtimes.find(name)
       if (runtime === undefined) return
@@ -105,29 +105,29 @@ function createQueueCalls(parts: QueueAdminParts): QueueCalls {
 function createBulkCalls(parts: QueueAdminParts): BulkCalls {
   const { writer, clock, runtimes } = parts
   return {
-    importItems: async (queue, partition, items, trace) => {
+    importItems: async (queue, partition, items, attribution) => {
       const whole = { op: 'import', queue, partition, items, now: clock.now() } as const
       // Check all items before any is stored, so that only a failing store can end the import half-way.
       checkCommand(whole)
       const imported: ImportResult[] = []
       let steps = 0
       do {
-        const stepTrace = steps === 0 ? trace : undefined
+        const stepTrace = steps === 0 ? attribution : undefined
         imported.push(...(await importStep(parts, whole, imported.length, stepTrace)))
         steps++
       } while (imported.length < items.length)
       if (steps > 1) {
         const stored = imported.filter(({ id }) => id !== null).length
-        await auditEnd(parts, trace, 'items.imported', queue, { partition, items: items.length, stored })
+        await auditEnd(parts, attribution, 'items.imported', queue, { partition, items: items.length, stored })
       }
       return imported
     },
-    deleteItems: async (queue, partition, ids, trace) => {
+    deleteItems: async (queue, partition, ids, attribution) => {
       await checkStore(parts, queue)
       let total = noneRemoved
       for (let left = [...new Set(ids)].sort(); left.length > 0; ) {
         const step = left.slice(0, stepItemsMax)
-        const act = actTrace(parts, trace, 'items.delete', { partition })
+        const act = createAuditContext(parts, attribution, 'items.delete', { partition })
         const now = clock.now()
         const [done] = await writer.write([{ op: 'delete', queue, partition, ids: step, now, ...act }])
         total = addRemoved(total, done)
@@ -137,11 +137,11 @@ function createBulkCalls(parts: QueueAdminParts): BulkCalls {
       await runtimes.refresh(queue)
       return total
     },
-    clear: async (queue, what, trace) => {
+    clear: async (queue, what, attribution) => {
       await checkStore(parts, queue)
       let total = noneRemoved
       for (let after: string | null = ''; after !== null; ) {
-        const act = actTrace(parts, trace, 'queue.clear', { ...what })
+        const act = createAuditContext(parts, attribution, 'queue.clear', { ...what })
         const step: Clear = { op: 'clear', queue, ...what, after, countMax: stepItemsMax, now: clock.now() }
         const [cleared]: readonly [RemoveResult] = await writer.write([{ ...step, ...act }])
         total = addRemoved(total, cleared)
@@ -173,13 +173,13 @@ async function importStep(
   parts: QueueAdminParts,
   whole: Import,
   from: number,
-  trace: Trace | undefined,
+  attribution: Attribution | undefined,
 ): Promise<readonly ImportResult[]> {
   const { queue, partition, items } = whole
-  const command = { ...whole, items: nextStep(items, from) }
+  const command = { ...whole, items: takeStep(items, from) }
   const details = { partition, items: items.length }
   const store = async (): Promise<readonly ImportResult[]> =>
-    (await parts.writer.write(withAudit(parts, command, trace, 'items.import', queue, details)))[0]
+    (await parts.writer.write(withAudit(parts, command, attribution, 'items.import', queue, details)))[0]
   return writeWithin(parts.batchMsMax, store(), {
     advice:
       `${from} of ${items.length} items are stored, and perhaps the next ${command.items.length}; ` +
@@ -188,7 +188,7 @@ async function importStep(
   })
 }
 
-function nextStep(items: readonly ItemToImport[], from: number): readonly ItemToImport[] {
+function takeStep(items: readonly ItemToImport[], from: number): readonly ItemToImport[] {
   let [until, bytes] = [from, 0]
   while (until < items.length && until - from < stepItemsMax && bytes < stepBytesMax) {
     bytes += items[until++]?.payload.byteLength ?? 0
@@ -204,49 +204,49 @@ async function checkStore({ storage, batchMsMax }: QueueAdminParts, name: QueueN
   await readWithin(batchMsMax, storage.getQueue(name))
 }
 
-function auditEntry(
+function createAuditEntry(
   { clock }: QueueAdminParts,
-  trace: Trace,
+  attribution: Attribution,
   action: string,
   target: string,
   details: AuditEntry['details'],
 ): AuditEntry {
-  return { at: clock.now(), action, target, details, ...trace }
+  return { at: clock.now(), action, target, details, ...attribution }
 }
 
 /** The command with its audit row, in one transaction. */
 function withAudit<C extends Command>(
   parts: QueueAdminParts,
   command: C,
-  trace: Trace | undefined,
+  attribution: Attribution | undefined,
   action: string,
   target: string,
   details: AuditEntry['details'],
 ) {
-  if (trace === undefined) return [command] as const
-  return [command, { op: 'audit', entries: [auditEntry(parts, trace, action, target, details)] }] as const
+  if (attribution === undefined) return [command] as const
+  return [command, { op: 'audit', entries: [createAuditEntry(parts, attribution, action, target, details)] }] as const
 }
 
 /** For commands of which the store writes the audit row, because only it knows what they changed. */
-function actTrace(
+function createAuditContext(
   { clock }: QueueAdminParts,
-  trace: Trace | undefined,
+  attribution: Attribution | undefined,
   action: string,
   details: AuditEntry['details'],
 ) {
-  return trace === undefined ? {} : { trace: { at: clock.now(), action, details, ...trace } }
+  return attribution === undefined ? {} : { trace: { at: clock.now(), action, details, ...attribution } }
 }
 
 /** Records the result of a call of several transactions. Its start was recorded in the first of them. */
 async function auditEnd(
   parts: QueueAdminParts,
-  trace: Trace | undefined,
+  attribution: Attribution | undefined,
   action: string,
   target: string,
   details: AuditEntry['details'],
 ): Promise<void> {
-  if (trace === undefined) return
-  const entries = [auditEntry(parts, trace, action, target, details)]
+  if (attribution === undefined) return
+  const entries = [createAuditEntry(parts, attribution, action, target, details)]
   // The work is done and its start is on record, so a failure here does not fail the call.
   const written = parts.writer.write([{ op: 'audit', entries }])
   await readWithin(parts.batchMsMax, written).catch(parts.onError)

@@ -14,11 +14,11 @@ describe('a held queue', () => {
   it('accepts requests for a held queue, and processes them in order once it is released', async () => {
     const { engine, lease } = await open()
     engine.hold('orders', true)
-    await engine.stats('orders')
+    await engine.readStats('orders')
     const producing = engine.produce('orders', newItems(1))
     const leasing = lease('a')
     await Promise.resolve()
-    expect(await engine.stats('orders')).toMatchObject({ produceWaiting: 1, leaseWaiting: 1 })
+    expect(await engine.readStats('orders')).toMatchObject({ produceWaiting: 1, leaseWaiting: 1 })
     engine.hold('orders', false)
     await producing
     expect(toTexts((await leasing).items)).toEqual(['item-0'])
@@ -53,11 +53,11 @@ describe('a held queue', () => {
     await engine.produce('orders', [{ payload: bytes('low') }])
     engine.hold('orders', true)
     const first = lease('first')
-    await engine.stats('orders')
+    await engine.readStats('orders')
     const urgent = engine.produce('orders', [{ payload: bytes('high'), priority: 9 }])
     const second = lease('second')
     await expect
-      .poll(async () => engine.stats('orders'))
+      .poll(async () => engine.readStats('orders'))
       .toMatchObject({ leaseWaiting: 2, produceWaiting: 1 })
     engine.hold('orders', false)
     await urgent
@@ -65,7 +65,7 @@ describe('a held queue', () => {
     expect(toTexts((await second).items)).toEqual(['high'])
     engine.hold('orders', true)
     const held = engine.produce('orders', newItems(1))
-    await expect.poll(async () => engine.stats('orders')).toMatchObject({ produceWaiting: 1 })
+    await expect.poll(async () => engine.readStats('orders')).toMatchObject({ produceWaiting: 1 })
     engine.hold('orders', false)
     await held
     await engine.produce('orders', newItems(1))

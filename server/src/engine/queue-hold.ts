@@ -40,7 +40,7 @@ export class QueueHold {
   }
 
   /** Resolves when no requests are being released. */
-  whenReleased(): Promise<void> {
+  waitUntilReleased(): Promise<void> {
     return this.#releasing
   }
 
@@ -65,7 +65,7 @@ export class QueueHold {
   }
 
   #take(): RequestKind[] {
-    const arrivals = this.#waiters.arrivalsAfter(this.#dispatcher.arrivalMax)
+    const arrivals = this.#waiters.listArrivalsAfter(this.#dispatcher.arrivalMax)
     // Leases stay with the waiters, and are served once `arrivalMax` reaches them.
     return [...this.#lanes.map((lane) => lane.take()), { arrivals, process: async () => {} }]
   }

@@ -83,7 +83,7 @@ export class QueueRuntime {
   }
 
   produce(items: readonly NewItem[], options: ProduceOptions): Promise<ProducedItems> {
-    const refusal = this.#refusal()
+    const refusal = this.#findRefusal()
     if (refusal !== undefined) return Promise.reject(refusal)
     return new Promise((resolve, reject) => {
       const { partition, once, timeoutMs = forever, signal } = options
@@ -97,7 +97,7 @@ export class QueueRuntime {
   }
 
   complete(command: Complete, options: CallOptions): Promise<void> {
-    const refusal = this.#refusal()
+    const refusal = this.#findRefusal()
     if (refusal !== undefined) return Promise.reject(refusal)
     return new Promise((resolve, reject) => {
       const { timeoutMs = forever, signal } = options
@@ -112,7 +112,7 @@ export class QueueRuntime {
 
   /** Retries items, or extends their leases. */
   settle(command: Retry | Extend, options: CallOptions): Promise<readonly ItemChange[]> {
-    const refusal = this.#refusal()
+    const refusal = this.#findRefusal()
     if (refusal !== undefined) return Promise.reject(refusal)
     return new Promise((resolve, reject) => {
       const { timeoutMs = forever, signal } = options
@@ -124,7 +124,7 @@ export class QueueRuntime {
 
   lease(options: LeaseOptions): Promise<LeasedItems> {
     if (this.#closed !== undefined) return Promise.reject(this.#closed)
-    if (this.#hold?.isHeld && this.#unprocessed() >= this.#parts.requestsMax)
+    if (this.#hold?.isHeld && this.#countUnprocessed() >= this.#parts.requestsMax)
       return Promise.reject(this.#overloaded())
     const { clientId } = options
     if (this.#waiters.has(clientId)) {
@@ -152,7 +152,7 @@ export class QueueRuntime {
    * Undefined if a lease can be served from the counts. Otherwise resolves when the items that another server
    * announced are counted here.
    */
-  whenCurrent(): Promise<void> | undefined {
+  waitUntilCurrent(): Promise<void> | undefined {
     if (!this.#counts.isEmpty) return undefined
     if (this.#isStale && this.#refreshing === undefined) {
       this.#refreshing = this.refresh().finally(() => {
@@ -184,7 +184,7 @@ export class QueueRuntime {
     this.#unansweredSinceMs ??= this.#refreshedAt
     const [queue, counts] = await Promise.all([
       storage.getQueue(name),
-      storage.counts({ queue: name }),
+      storage.readCounts({ queue: name }),
     ]).catch((error: unknown) => {
       this.#hasRefreshFailed = true
       throw error
@@ -215,7 +215,7 @@ export class QueueRuntime {
     this.#closed = error
     this.#waiters.rejectAll(error)
     for (const lane of this.#lanes()) for (const { reject } of lane.drain()) reject(error)
-    await this.#whenIdle()
+    await this.#waitUntilIdle()
   }
 
   /** Rejects new calls and waiting leases, and resolves when the other calls are done. */
@@ -223,28 +223,28 @@ export class QueueRuntime {
     if (this.#hold?.isHeld) return this.close(error)
     this.#closed = error
     this.#waiters.rejectAll(error)
-    await this.#whenIdle()
+    await this.#waitUntilIdle()
   }
 
-  async #whenIdle(): Promise<void> {
-    await this.#hold?.whenReleased()
-    await Promise.all([...this.#lanes().map((lane) => lane.whenIdle()), this.#dispatcher.whenIdle()])
+  async #waitUntilIdle(): Promise<void> {
+    await this.#hold?.waitUntilReleased()
+    await Promise.all([...this.#lanes().map((lane) => lane.waitUntilIdle()), this.#dispatcher.waitUntilIdle()])
     for (const lane of this.#lanes()) lane.stop()
   }
 
   #lanes(): readonly Pick<
     CallLane<ProduceRequest | CompleteRequest | SettleRequest>,
-    'drain' | 'whenIdle' | 'stop'
+    'drain' | 'waitUntilIdle' | 'stop'
   >[] {
     return [this.#produces, this.#completes, this.#settles]
   }
 
-  #refusal(): KnownError | undefined {
+  #findRefusal(): KnownError | undefined {
     if (this.#closed !== undefined) return this.#closed
-    return this.#unprocessed() >= this.#parts.requestsMax ? this.#overloaded() : undefined
+    return this.#countUnprocessed() >= this.#parts.requestsMax ? this.#overloaded() : undefined
   }
 
-  #unprocessed(): number {
+  #countUnprocessed(): number {
     const waiting = this.#produces.waiting + this.#completes.waiting + this.#settles.waiting
     return this.#hold?.isHeld ? waiting + this.#waiters.size : waiting
   }

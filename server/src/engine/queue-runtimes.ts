@@ -5,7 +5,7 @@
 import type { QueueName } from '../core/ids.ts'
 import type { Instant } from '../core/instant.ts'
 import { KnownError } from '../errors.ts'
-import { queueNotFound } from '../storage/shared/queue-checks.ts'
+import { createQueueNotFoundError } from '../storage/shared/queue-checks.ts'
 import { readWithin } from './deadline.ts'
 import { QueueRuntime } from './queue-runtime.ts'
 import type { QueueRuntimeParts } from './queue-runtime-parts.ts'
@@ -120,9 +120,9 @@ export class QueueRuntimes {
     const { storage, batchMsMax } = this.#parts
     const [queue, counts] = await readWithin(
       batchMsMax,
-      Promise.all([storage.getQueue(name), storage.counts({ queue: name })]),
+      Promise.all([storage.getQueue(name), storage.readCounts({ queue: name })]),
     )
-    if (queue === null) throw queueNotFound(name)
+    if (queue === null) throw createQueueNotFoundError(name)
     const onGone = () => {
       if (this.#open.get(name) === runtime) void this.onDeleted(name).catch(this.#parts.onError)
     }

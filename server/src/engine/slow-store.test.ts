@@ -1,6 +1,6 @@
 /** A slow store: callers wait only for `batchMsMax`, and the results of late writes are still handled. */
 import { afterEach, describe, expect, it } from 'vitest'
-import { newItems, noon, textOf } from '../../test/make.ts'
+import { newItems, noon, toText } from '../../test/make.ts'
 import type { Storage } from '../storage/contract/storage.ts'
 import { openStorage } from '../storage/open-storage.ts'
 import { createEngine } from './create-engine.ts'
@@ -10,7 +10,7 @@ describe('the engine with a slow store', () => {
   let storage: Storage
   let engine: Engine
   let errors: unknown[] = []
-  const texts = (items: readonly { payload: Uint8Array }[]) => items.map(({ payload }) => textOf(payload))
+  const texts = (items: readonly { payload: Uint8Array }[]) => items.map(({ payload }) => toText(payload))
   const aLease = (clientId: string, countMax = 1, timeoutMs = 5_000) =>
     engine.lease('orders', { clientId, countMax, timeoutMs })
 
@@ -118,13 +118,13 @@ describe('the engine with a slow store', () => {
     ])
     goOn()
     await expect
-      .poll(async () => (await storage.counts({ queue: 'orders' }))[0]?.completed)
+      .poll(async () => (await storage.readCounts({ queue: 'orders' }))[0]?.completed)
       .toBeGreaterThanOrEqual(1)
   })
 
   it('rejects a late create of a queue, which can be used once it is created', async () => {
     await openedSlow()
-    await expect(engine.stats('late')).rejects.toMatchObject({ code: 'QUEUE_NOT_FOUND' })
+    await expect(engine.readStats('late')).rejects.toMatchObject({ code: 'QUEUE_NOT_FOUND' })
     const goOn = slow('create-queue')
     await expect(engine.createQueue({ name: 'late' })).rejects.toMatchObject(unknown)
     goOn()
@@ -172,7 +172,7 @@ describe('the engine with a slow store', () => {
       message: expect.stringMatching(/1000 of 2500 items are stored, and perhaps the next 1000/),
     })
     goOn()
-    const accepted = async () => (await storage.counts({ queue: 'orders' }))[0]?.accepted
+    const accepted = async () => (await storage.readCounts({ queue: 'orders' }))[0]?.accepted
     await expect.poll(accepted).toBe(2_001)
     expect(steps).toBe(2)
     const again = await engine.importItems('orders', 0, items)
@@ -208,7 +208,7 @@ describe('the engine with a slow store', () => {
       await expect(call()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
     }
     storage.getQueue = getQueue
-    expect(await storage.counts({ queue: 'orders' })).toMatchObject([{ waiting: 3 }])
+    expect(await storage.readCounts({ queue: 'orders' })).toMatchObject([{ waiting: 3 }])
   })
 
   it('a clear or a delete that has started has no deadline', async () => {

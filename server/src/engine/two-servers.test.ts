@@ -2,7 +2,7 @@ import pg from 'pg'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createDatabase } from '../../../tools/services/index.ts'
 import { needs, requireService } from '../../../tools/services/require-service.ts'
-import { aFailure, anOrigin, bytes, minute, newItems, noon, textOf } from '../../test/make.ts'
+import { aFailure, anOrigin, bytes, minute, newItems, noon, toText } from '../../test/make.ts'
 import { toRootId } from '../core/ids.ts'
 import type { Storage } from '../storage/contract/storage.ts'
 import { openStorage } from '../storage/open-storage.ts'
@@ -55,7 +55,7 @@ describe('two servers on one database', needs(postgres), () => {
     const first = waiting()
     await here.produce('orders', newItems(1, 'produced'))
     const { partition, items } = await first
-    expect(items.map(({ payload }) => textOf(payload))).toEqual(['produced-0'])
+    expect(items.map(({ payload }) => toText(payload))).toEqual(['produced-0'])
 
     const second = waiting()
     await here.retry('orders', partition, [{ id: items[0]?.id ?? '' }])
@@ -63,7 +63,7 @@ describe('two servers on one database', needs(postgres), () => {
 
     const third = waiting()
     await here.importItems('orders', 0, [{ payload: bytes('imported') }])
-    expect((await third).items.map(({ payload }) => textOf(payload))).toEqual(['imported'])
+    expect((await third).items.map(({ payload }) => toText(payload))).toEqual(['imported'])
 
     await here.createQueue({ name: 'dead' })
     const letter = { payload: bytes('redriven'), sourceId: 's1', origin: anOrigin(), failure: aFailure() }
@@ -72,7 +72,7 @@ describe('two servers on one database', needs(postgres), () => {
     const letters = [{ letterId: toRootId(imported?.id ?? ''), queue: 'orders' }]
     const how = { isDeadAllowed: false, isCapped: false, actor: 'ann', now: noon }
     await here.write([{ op: 'redrive', letters, ...how }])
-    expect((await fourth).items.map(({ payload }) => textOf(payload))).toEqual(['redriven'])
+    expect((await fourth).items.map(({ payload }) => toText(payload))).toEqual(['redriven'])
   })
 
   it('a server leases items that another server stored while no lease waited', async () => {
@@ -126,7 +126,7 @@ describe('two servers on one database', needs(postgres), () => {
     await here.createQueue({ name: 'orders' })
     await there.updateQueue('orders', { isPaused: true })
     const waiting = there.lease('orders', { clientId: 'w', countMax: 9, timeoutMs: 20_000 })
-    await there.stats('orders')
+    await there.readStats('orders')
     await here.produce('orders', newItems(1))
     await here.updateQueue('orders', { isPaused: false })
     expect((await waiting).items).toHaveLength(1)
@@ -135,10 +135,10 @@ describe('two servers on one database', needs(postgres), () => {
   it('reload applies changes of the queue and its counts by another server', async () => {
     const { url } = await createDatabase()
     const [here, there] = [await aServer(url), await aServer(url)]
-    await here.createQueue({ name: 'orders', leaseUs: minute })
+    await here.createQueue({ name: 'orders', leaseTimeoutUs: minute })
     await there.produce('orders', newItems(1))
     const { partition, items } = await there.lease('orders', { clientId: 'w', countMax: 1, timeoutMs: 5_000 })
-    await here.updateQueue('orders', { leaseUs: 5 * minute })
+    await here.updateQueue('orders', { leaseTimeoutUs: 5 * minute })
     await here.produce('orders', newItems(1))
     await there.reload('orders')
     expect(await there.extend('orders', partition, [items[0]?.id ?? ''])).toBe(noon + 5 * minute)
@@ -154,7 +154,7 @@ describe('two servers on one database', needs(postgres), () => {
     const waiting = () => there.lease('orders', { clientId: 'w', countMax: 1, timeoutMs: 20_000 })
     /** A lease that still opens its queue would be rejected because the queue does not exist. */
     const isWaiting = () =>
-      expect.poll(async () => (await there.stats('orders')).leaseWaiting, { timeout: 10_000 }).toBe(1)
+      expect.poll(async () => (await there.readStats('orders')).leaseWaiting, { timeout: 10_000 }).toBe(1)
     /** The reload and the announcement reject it alike, whichever comes first. */
     const refused = (lease: Promise<unknown>) =>
       expect(lease).rejects.toMatchObject({ code: 'QUEUE_SHUTTING_DOWN' })
@@ -185,7 +185,7 @@ describe('two servers on one database', needs(postgres), () => {
       .toHaveLength(2)
     await here.createQueue({ name: 'orders' })
     const waiting = there.lease('orders', { clientId: 'w', countMax: 9, timeoutMs: 20_000 })
-    await there.stats('orders')
+    await there.readStats('orders')
     await here.produce('orders', newItems(1))
     expect((await waiting).items).toHaveLength(1)
   })
@@ -197,7 +197,7 @@ describe('two servers on one database', needs(postgres), () => {
     for (const partitions of [undefined, 1, 3]) {
       await here.createQueue({ name: 'orders' })
       const waiting = there.lease('orders', { clientId: 'w', countMax: 1, timeoutMs: 20_000 })
-      await expect.poll(async () => (await there.stats('orders')).leaseWaiting, { timeout: 10_000 }).toBe(1)
+      await expect.poll(async () => (await there.readStats('orders')).leaseWaiting, { timeout: 10_000 }).toBe(1)
       const rejected = expect(waiting).rejects.toMatchObject({ code: 'QUEUE_SHUTTING_DOWN' })
       await here.deleteQueue('orders')
       if (partitions !== undefined) await here.createQueue({ name: 'orders', partitions })

@@ -1,10 +1,10 @@
 import type { QueueName } from '../core/ids.ts'
-import { type Instant, later } from '../core/instant.ts'
+import { type Instant, addDuration } from '../core/instant.ts'
 import type { Queue } from '../core/queue.ts'
 import type { NewItem, ProduceResult } from '../storage/contract/items.ts'
 import type { AvailableCounts } from './available-counts.ts'
 import type { Request } from './call-lane.ts'
-import { whenOutcomeUnknown } from './deadline.ts'
+import { runWhenOutcomeUnknown } from './deadline.ts'
 import type { ProducedItems, ProduceOptions } from './engine.ts'
 import type { QueueRuntimeParts } from './queue-runtime-parts.ts'
 import { handleRejectedBatch } from './rejected-batch.ts'
@@ -22,12 +22,12 @@ export async function writeProduces(
 ): Promise<void> {
   const now = parts.clock.now()
   const placed = batch.map((request) => {
-    const partition = request.partition ?? counts.leastLoadedPartition()
+    const partition = request.partition ?? counts.chooseLeastLoadedPartition()
     counts.addInFlight(partition, request.items.length)
     return { request, partition }
   })
   const groups = groupByPartition(placed)
-  const late = whenOutcomeUnknown(parts.batchMsMax, (error) => {
+  const late = runWhenOutcomeUnknown(parts.batchMsMax, (error) => {
     for (const { reject } of batch) reject(error)
   })
   try {
@@ -84,7 +84,7 @@ function toCommand({ partition, requests, once }: Group, queue: QueueName, now: 
     partition,
     items: requests.length === 1 ? first.items : requests.flatMap(({ items }) => items),
     now,
-    ...(once !== undefined && { once: { key: once.key, until: later(now, once.windowUs) } }),
+    ...(once !== undefined && { once: { key: once.key, until: addDuration(now, once.windowUs) } }),
   }
 }
 
@@ -103,7 +103,7 @@ function countReady(
       if (item.expireDeadline !== undefined) onDue(item.expireDeadline)
     }
   }
-  if (ready > 0) onDue(later(now, queue.expireUs))
+  if (ready > 0) onDue(addDuration(now, queue.expireTimeoutUs))
   return ready
 }
 

@@ -1,8 +1,8 @@
 /** Requests that settle leases (complete, retry, extend), and how a batch of them is written. */
 import type { Complete, Extend, ItemChange, Retry, SettleResult } from '../storage/contract/items.ts'
 import type { Request } from './call-lane.ts'
-import { whenOutcomeUnknown } from './deadline.ts'
-import { itemRefused } from './item-refused-error.ts'
+import { runWhenOutcomeUnknown } from './deadline.ts'
+import { createItemRefusedError } from './item-refused-error.ts'
 import type { QueueRuntimeParts } from './queue-runtime-parts.ts'
 import { handleRejectedBatch } from './rejected-batch.ts'
 
@@ -23,7 +23,7 @@ async function write<R extends CompleteRequest | SettleRequest>(
   parts: QueueRuntimeParts,
   resolve: (request: R, changes: readonly ItemChange[]) => void,
 ): Promise<void> {
-  const late = whenOutcomeUnknown(parts.batchMsMax, (error) => {
+  const late = runWhenOutcomeUnknown(parts.batchMsMax, (error) => {
     for (const { reject } of batch) reject(error)
   })
   try {
@@ -32,7 +32,7 @@ async function write<R extends CompleteRequest | SettleRequest>(
       const request = batch[index] as R
       const result = results[index] as SettleResult
       if (result.isSettled) resolve(request, result.changes)
-      else request.reject(itemRefused(request.command, result.refused))
+      else request.reject(createItemRefusedError(request.command, result.refused))
     }
   } catch (error) {
     await handleRejectedBatch(batch, error, parts, (request) => write([request], parts, resolve))

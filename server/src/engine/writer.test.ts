@@ -17,7 +17,7 @@ const aChange = (changes: Partial<ItemChange> = {}): ItemChange => ({
   failure: null,
   ...changes,
 })
-const failure = { reason: 'r', errorClass: '', message: '', stack: '' } as ItemChange['failure']
+const failure = { errorCode: 'r', errorClass: '', message: '', stack: '' } as ItemChange['failure']
 const redrive = (count: number): Command => ({
   op: 'redrive',
   letters: Array.from({ length: count }, (_, index) => ({ letterId: `l${index}`, queue: null })),

@@ -32,7 +32,7 @@ export function createWriter(options: WriterOptions): Writer {
   const { storage, onWrite, onEvent, onError } = options
 
   const measure = (commands: readonly Command[], startedAt: number): void => {
-    onWrite?.(mainCommand(commands), (performance.now() - startedAt) / 1_000)
+    onWrite?.(findMainCommand(commands), (performance.now() - startedAt) / 1_000)
   }
   const follow = (commands: readonly Command[], results: readonly unknown[]): void => {
     for (let at = 0; at < commands.length; at++) {
@@ -135,7 +135,7 @@ const ranks: Partial<Record<Command['op'], number>> = {
 const rankMax = 3
 
 /** The kind of command that a write is measured as: a write with several kinds is measured once. */
-function mainCommand(commands: readonly Command[]): Command['op'] {
+function findMainCommand(commands: readonly Command[]): Command['op'] {
   let main: Command['op'] = 'fence'
   let rank = -1
   for (const { op } of commands) {

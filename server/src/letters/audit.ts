@@ -1,9 +1,9 @@
 import type { Clock } from '../core/instant.ts'
-import type { Trace } from '../engine/engine.ts'
+import type { Attribution } from '../engine/engine.ts'
 import type { AuditContext, AuditEntry, WriteAudit } from '../storage/contract/audit.ts'
 
 /** The actor of automatic actions: a policy that a person configured. */
-export const policyTrace: Trace = { actor: 'policy', reason: '', requestId: '' }
+export const policyAttribution: Attribution = { actor: 'policy', reason: '', requestId: '' }
 
 export type Action =
   | 'letters.capture'
@@ -24,19 +24,19 @@ export type Action =
   | 'campaign.halt'
 
 /** For commands whose audit rows the store writes, because only the store knows which letters changed. */
-export function createTrace(
+export function createAuditContext(
   clock: Clock,
-  trace: Trace,
+  attribution: Attribution,
   action: Action,
   details: AuditEntry['details'],
 ): AuditContext {
-  return { at: clock.now(), ...trace, action, details }
+  return { at: clock.now(), ...attribution, action, details }
 }
 
 /** An audit command for the same write as the change, so that both are committed or neither. */
 export function createAuditCommand(
   clock: Clock,
-  trace: Trace,
+  attribution: Attribution,
   action: Action,
   targets: readonly string[],
   details: AuditEntry['details'],
@@ -44,6 +44,6 @@ export function createAuditCommand(
   const at = clock.now()
   return {
     op: 'audit',
-    entries: targets.map((target) => ({ at, ...trace, action, target, details })),
+    entries: targets.map((target) => ({ at, ...attribution, action, target, details })),
   }
 }

@@ -11,7 +11,7 @@ import { KnownError } from '../errors.ts'
 import type { LetterCursor, RedriveRefusal, RedriveResult } from '../storage/contract/letters.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 import { searchLetters } from '../storage/search/search-letters.ts'
-import { createTrace, policyTrace } from './audit.ts'
+import { createAuditContext, policyAttribution } from './audit.ts'
 import { type LettersLog, stepLettersMax } from './parts.ts'
 import { countFitting } from './step-size.ts'
 
@@ -107,13 +107,13 @@ export class AutomaticRedrive {
 
   /** Plans the next letters of a queue by its changed policy; true if more are left. */
   async #replan(queue: QueueName): Promise<boolean> {
-    const trace = createTrace(this.#clock, policyTrace, 'letter.exhaust', {})
+    const audit = createAuditContext(this.#clock, policyAttribution, 'letter.exhaust', {})
     const command = {
       op: 'replan-redrives',
       queue,
       countMax: stepLettersMax,
       now: this.#clock.now(),
-      trace,
+      audit,
     } as const
     try {
       const [{ isMore }] = await this.#engine.write([command])
@@ -133,8 +133,8 @@ export class AutomaticRedrive {
     const paceUs = Math.ceil((stuck.length / stuckPerSecondMax) * usPerSecond)
     const until = Math.min(Math.max(now + stuckRestUs, sweep.restUntil + paceUs), now + stuckRestUsMax)
     const letterIds = stuck.map(({ letterId }) => letterId)
-    const trace = createTrace(this.#clock, policyTrace, 'letter.exhaust', {})
-    const command = { op: 'postpone-redrives', letterIds, until, now, trace } as const
+    const audit = createAuditContext(this.#clock, policyAttribution, 'letter.exhaust', {})
+    const command = { op: 'postpone-redrives', letterIds, until, now, audit } as const
     const [{ postponed, exhausted }] = await this.#engine.write([command])
     if (postponed === 0) return exhausted > 0
     sweep.restUntil = until
@@ -159,9 +159,9 @@ export class AutomaticRedrive {
         isDeadAllowed: false,
         isCapped: true,
         isDueOnly: true,
-        actor: policyTrace.actor,
+        actor: policyAttribution.actor,
         now,
-        trace: { ...createTrace(this.#clock, policyTrace, 'letter.redrive', {}), sum },
+        audit: { ...createAuditContext(this.#clock, policyAttribution, 'letter.redrive', {}), sum },
       },
     ])
     const stuck = redriven.flatMap((each) =>
@@ -179,7 +179,7 @@ export class AutomaticRedrive {
     const now = this.#clock.now()
     const { found, next } = await searchLetters(this.#storage, {
       filter: { queues: [queue], states: ['waiting', 'scheduled'], dueBy: now },
-      order: 'diedAt',
+      order: 'deadLetteredAt',
       isDescending: false,
       countMax: stepLettersMax,
       bytes: 'none',
@@ -194,7 +194,7 @@ export class AutomaticRedrive {
     const isWhole = sweep.after === null
     const last = letters[count - 1]
     const isCut = count < letters.length && last !== undefined
-    sweep.after = isCut ? { value: last.diedAt ?? 0, id: last.id } : next
+    sweep.after = isCut ? { value: last.deadLetteredAt ?? 0, id: last.id } : next
     sweep.hasChanged = hasChanged && sweep.after !== null
     // Letters before this position may have become due during the sweep, so start again, unless nothing
     // changed.

@@ -10,14 +10,14 @@
 import { randomUUID } from 'node:crypto'
 import { type QueueName, toRootId } from '../core/ids.ts'
 import type { Clock } from '../core/instant.ts'
-import type { Engine, Trace } from '../engine/engine.ts'
+import type { Engine, Attribution } from '../engine/engine.ts'
 import { isCallersFault, KnownError } from '../errors.ts'
 import type { ImportResult, ItemToImport } from '../storage/contract/items.ts'
 import type { Command, StoreReads } from '../storage/contract/storage.ts'
 import { BatchLane, handleOneByOne } from '../storage/shared/batch-lane.ts'
 import { stepBytesMax, takeStep } from '../storage/shared/byte-budget.ts'
 import { checkCommand } from '../storage/shared/check-command.ts'
-import { queueNotFound } from '../storage/shared/queue-checks.ts'
+import { createQueueNotFoundError } from '../storage/shared/queue-checks.ts'
 import { createAuditCommand } from './audit.ts'
 import type { Captured, CapturedLetter } from './letters.ts'
 import { type LettersParts, stepLettersMax } from './parts.ts'
@@ -50,7 +50,7 @@ export class Capture {
   async capture(
     queue: QueueName,
     letters: readonly CapturedLetter[],
-    trace?: Trace,
+    attribution?: Attribution,
   ): Promise<readonly Captured[]> {
     if (letters.length === 0) return []
     const items = letters.map(toItemToImport)
@@ -65,19 +65,19 @@ export class Capture {
       )
       const isFirst = captured.length === 0
       const audit =
-        trace === undefined || !isFirst
+        attribution === undefined || !isFirst
           ? []
-          : [createAuditCommand(this.#clock, trace, 'letters.capture', [queue], { letters: items.length })]
+          : [createAuditCommand(this.#clock, attribution, 'letters.capture', [queue], { letters: items.length })]
       captured.push(...(await this.#putStep(queue, step, audit)))
     }
     return captured
   }
 
   /** Resolves when all captures in progress are written. */
-  async whenIdle(): Promise<void> {
+  async waitUntilIdle(): Promise<void> {
     for (const opening of [...this.#lanes.values()]) {
       const captureLane = await opening.catch(() => undefined)
-      await captureLane?.lane.whenIdle()
+      await captureLane?.lane.waitUntilIdle()
     }
   }
 
@@ -119,7 +119,7 @@ export class Capture {
 
   async #openLane(queue: QueueName): Promise<CaptureLane> {
     const found = await this.#storage.getQueue(queue)
-    if (found === null) throw queueNotFound(queue)
+    if (found === null) throw createQueueNotFoundError(queue)
     const captureLane: CaptureLane = {
       partitions: found.partitions,
       next: 0,
@@ -174,7 +174,7 @@ function resolveSteps(
 }
 
 function toItemToImport(letter: CapturedLetter): ItemToImport {
-  const { sourceId, origin, payload, key, headers, failure, history, diedAt } = letter
+  const { sourceId, origin, payload, key, headers, failure, history, deadLetteredAt } = letter
   // Letters are found by their source id and distinguished from live items by it, so every letter gets one.
   const source = sourceId ?? `letter:${randomUUID()}`
   return {
@@ -185,7 +185,7 @@ function toItemToImport(letter: CapturedLetter): ItemToImport {
     headers,
     failure,
     history,
-    ...(diedAt !== undefined && { diedAt }),
+    ...(deadLetteredAt !== undefined && { deadLetteredAt }),
   }
 }
 

@@ -20,7 +20,7 @@ export function createLetters(given: LettersParts): Letters {
   const actions = createLetterActions(parts)
 
   return {
-    capture: (queue, letters, trace) => capture.capture(queue, letters, trace),
+    capture: (queue, letters, attribution) => capture.capture(queue, letters, attribution),
     ...createSearch(storage),
     ...actions,
     ...createUndo(storage, actions),
@@ -33,7 +33,7 @@ export function createLetters(given: LettersParts): Letters {
     runRetention: (options) => retention.run(options),
     previewRetention: () => retention.preview(),
     close: async () => {
-      await capture.whenIdle()
+      await capture.waitUntilIdle()
       await campaigns.close()
     },
   }

@@ -6,7 +6,7 @@
 import type { QueueName } from '../core/ids.ts'
 import type { Clock } from '../core/instant.ts'
 import { countRetriesOfDead } from '../core/webhook/delivery-policy.ts'
-import type { Trace } from '../engine/engine.ts'
+import type { Attribution } from '../engine/engine.ts'
 import type { ListedState } from '../storage/contract/items.ts'
 import type { LetterCursor, ListedLetter } from '../storage/contract/letters.ts'
 import type { Letters } from './letters.ts'
@@ -24,7 +24,7 @@ type DeadJobParts = Readonly<{ letters: Letters; clock: Clock }>
 export async function requeueDeadJobs(
   { letters, clock }: DeadJobParts,
   queue: QueueName,
-  trace: Trace,
+  attribution: Attribution,
 ): Promise<void> {
   const startedAt = performance.now()
   const filter = { queues: [queue], states: deadJobStates, died: { until: clock.now() } }
@@ -35,19 +35,19 @@ export async function requeueDeadJobs(
       await letters.redrive(
         page.letters.map(({ rootId }) => rootId),
         how,
-        trace,
+        attribution,
       )
     }
     if (page.next === null) return
     after = page.next
     if (performance.now() - startedAt > requeueMsMax) {
-      await createCampaign(letters, queue, trace)
+      await createCampaign(letters, queue, attribution)
       return
     }
   }
 }
 
-async function createCampaign(letters: Letters, queue: QueueName, trace: Trace): Promise<void> {
+async function createCampaign(letters: Letters, queue: QueueName, attribution: Attribution): Promise<void> {
   const spec = {
     name: `Requeue ${queue}`,
     action: 'redrive',
@@ -62,7 +62,7 @@ async function createCampaign(letters: Letters, queue: QueueName, trace: Trace):
     limit: null,
     expectedCount: null,
   } as const
-  await letters.campaigns.create(spec, trace)
+  await letters.campaigns.create(spec, attribution)
 }
 
 /** Discards all dead jobs that have used their retries. Returns their number. */
@@ -70,7 +70,7 @@ export async function purgeDeadJobs(
   { letters, clock }: DeadJobParts,
   queue: QueueName,
   retriesMax: number,
-  trace: Trace,
+  attribution: Attribution,
 ): Promise<number> {
   const filter = { queues: [queue], states: deadJobStates, died: { until: clock.now() } }
   let deleted = 0
@@ -78,7 +78,7 @@ export async function purgeDeadJobs(
     const page = await readStep(letters, filter, after)
     const ids = page.letters.filter((letter) => isDeletable(letter, retriesMax)).map(({ rootId }) => rootId)
     if (ids.length > 0) {
-      const results = await letters.discard(ids, trace)
+      const results = await letters.discard(ids, attribution)
       deleted += results.filter(({ isDiscarded }) => isDiscarded).length
     }
     if (page.next === null) return deleted
@@ -98,7 +98,7 @@ function readStep(
 ) {
   return letters.list({
     filter,
-    order: 'diedAt',
+    order: 'deadLetteredAt',
     isDescending: false,
     countMax: stepMax,
     bytes: 'none',

@@ -1,5 +1,5 @@
 import { type LetterId, parseLetterId } from '../core/ids.ts'
-import { ksuidToUuid } from '../core/ksuid.ts'
+import { convertToUuid } from '../core/ksuid.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
@@ -11,7 +11,7 @@ export function isRootId(id: string): boolean {
 
 /** The UUID of a letter, from its root id or UUID; undefined for other text. */
 export function toLetterUuid(id: string): string | undefined {
-  if (isRootId(id)) return ksuidToUuid(id)
+  if (isRootId(id)) return convertToUuid(id)
   const text = id.toLowerCase()
   return uuidPattern.test(text) ? text : undefined
 }

@@ -5,7 +5,7 @@
 import type { CampaignId, GroupId, LetterId, QueueName } from '../core/ids.ts'
 import type { Instant } from '../core/instant.ts'
 import type { Failure, Header, Item, Origin } from '../core/item.ts'
-import type { Trace } from '../engine/engine.ts'
+import type { Attribution } from '../engine/engine.ts'
 import type { AuditRow } from '../storage/contract/audit.ts'
 import type { CampaignCounts, CampaignLetter, CampaignLetterState } from '../storage/contract/campaigns.ts'
 import type {
@@ -36,7 +36,7 @@ export interface Letters {
    * (also a discarded one), the result names that letter. Writes up to 1,000 letters per transaction: after a
    * failure, repeat the whole call.
    */
-  capture(queue: QueueName, letters: readonly CapturedLetter[], trace?: Trace): Promise<readonly Captured[]>
+  capture(queue: QueueName, letters: readonly CapturedLetter[], attribution?: Attribution): Promise<readonly Captured[]>
 
   /** Finds a live or archived letter by its root id or UUID, or by another id that it had; else null. */
   find(id: string): Promise<LetterDetail | null>
@@ -50,13 +50,13 @@ export interface Letters {
   readAll(query: LetterSearch): AsyncGenerator<LetterBatch>
   count(query: LetterCountsQuery): Promise<readonly LetterCount[]>
   countOpenSince(since: Instant): Promise<number>
-  groups(query: GroupsQuery): Promise<readonly GroupFacts[]>
+  listGroups(query: GroupsQuery): Promise<readonly GroupFacts[]>
   /**
    * Returns a function that gives the slug under which each of these letters is counted. It is the slug of
    * the letter's group. In a queue with too many causes, that can differ from the slug of the letter's own
    * message.
    */
-  slugs(letters: readonly Item[]): Promise<(letter: Item) => string>
+  computeSlugs(letters: readonly Item[]): Promise<(letter: Item) => string>
   /**
    * False if the counts cannot answer exactly: above 10,000 groups, new letters are not counted by error
    * class.
@@ -69,22 +69,22 @@ export interface Letters {
   /**
    * Partial success: returns a reason for each letter that was not sent. Each sent letter gets an audit row.
    */
-  redrive(letterIds: readonly LetterId[], how: RedriveHow, trace: Trace): Promise<readonly RedriveResult[]>
+  redrive(letterIds: readonly LetterId[], how: RedriveHow, attribution: Attribution): Promise<readonly RedriveResult[]>
   /** Stores an edited version and returns its number; `redrive` with that number sends it. */
-  edit(letterId: LetterId, changes: LetterChanges, trace: Trace): Promise<number>
-  discard(letterIds: readonly LetterId[], trace: Trace): Promise<readonly DiscardResult[]>
+  edit(letterId: LetterId, changes: LetterChanges, attribution: Attribution): Promise<number>
+  discard(letterIds: readonly LetterId[], attribution: Attribution): Promise<readonly DiscardResult[]>
   /** Restores discarded and archived letters; with a campaign, only letters that it discarded. */
   restore(
     letterIds: readonly LetterId[],
-    trace: Trace,
+    attribution: Attribution,
     campaignId?: CampaignId,
   ): Promise<readonly RestoreResult[]>
   /** Restores all discarded letters of a selection. A repeated call continues. */
-  restoreSelected(selection: UndoSelection, limits: UndoLimits, trace: Trace): Promise<UndoDone>
+  restoreSelected(selection: UndoSelection, limits: UndoLimits, attribution: Attribution): Promise<UndoDone>
   /** Cancels the redrives of all letters of a campaign whose items no worker has leased. */
-  cancelCampaignRedrives(campaignId: CampaignId, limits: UndoLimits, trace: Trace): Promise<UndoDone>
+  cancelCampaignRedrives(campaignId: CampaignId, limits: UndoLimits, attribution: Attribution): Promise<UndoDone>
   /** Cancels redrives whose items no worker has leased. Returns a reason for each other letter. */
-  cancelRedrives(letterIds: readonly LetterId[], trace: Trace): Promise<readonly CancelRedriveResult[]>
+  cancelRedrives(letterIds: readonly LetterId[], attribution: Attribution): Promise<readonly CancelRedriveResult[]>
 
   readonly campaigns: Campaigns
 
@@ -117,7 +117,7 @@ export type CapturedLetter = Readonly<{
   failure: Failure
   /** Earlier failures, newest first. */
   history: readonly Failure[]
-  diedAt?: Instant
+  deadLetteredAt?: Instant
 }>
 /** `isNew` is false if the letter was stored before, as `letterId`. */
 export type Captured = Readonly<{ letterId: LetterId; isNew: boolean }>
@@ -204,25 +204,25 @@ export interface Campaigns {
   /** The selection as a campaign would freeze it now, without changing anything. */
   preview(spec: CampaignSpec, options?: PreviewOptions): Promise<CampaignPreview>
   /** Requires a name and a reason (`trace.reason`). The campaign starts automatically. */
-  create(spec: CampaignSpec, trace: Trace): Promise<Campaign>
+  create(spec: CampaignSpec, attribution: Attribution): Promise<Campaign>
   get(id: CampaignId): Promise<Campaign | null>
   /** The causes of its failed letters, with the most letters first. */
-  causes(campaign: Campaign): Promise<CampaignCauses>
+  readCauses(campaign: Campaign): Promise<CampaignCauses>
   list(query: Readonly<{ beforeId?: CampaignId; countMax: number }>): Promise<readonly Campaign[]>
-  letters(
+  listLetters(
     id: CampaignId,
-    query: Readonly<{ states?: readonly CampaignLetterState[]; afterPlace?: number; countMax: number }>,
+    query: Readonly<{ states?: readonly CampaignLetterState[]; afterPosition?: number; countMax: number }>,
   ): Promise<readonly CampaignLetter[]>
   /** Changes the speed and the halt conditions from now on. Rejects if the campaign has ended. */
-  adjust(id: CampaignId, changes: CampaignChanges, trace: Trace): Promise<Campaign>
+  adjust(id: CampaignId, changes: CampaignChanges, attribution: Attribution): Promise<Campaign>
   /** Sends nothing until resumed. Redrives in progress continue. */
-  pause(id: CampaignId, trace: Trace): Promise<Campaign>
+  pause(id: CampaignId, attribution: Attribution): Promise<Campaign>
   /**
    * Continues after a pause or a halt. Skips the rest of the canary phase, because a person has checked it.
    */
-  resume(id: CampaignId, trace: Trace): Promise<Campaign>
+  resume(id: CampaignId, attribution: Attribution): Promise<Campaign>
   /** Skips pending letters. Redrives in progress continue to their outcome. */
-  cancel(id: CampaignId, trace: Trace): Promise<Campaign>
+  cancel(id: CampaignId, attribution: Attribution): Promise<Campaign>
   /**
    * Yields the current state, then every change until the campaign ends or is deleted, or the signal aborts.
    * Keeps polling while the store is down.
@@ -261,7 +261,7 @@ export type CampaignCauses = Readonly<{
   causes: readonly Readonly<{
     groupId: GroupId
     title: string
-    reason: string
+    errorCode: string
     errorClass: string
     /** The message of one of the letters. */
     message: string

@@ -38,12 +38,12 @@ export function createLetterLoops(
     let isMore = false
     let passMs = 0
     let failures = 0
-    const restNow = (): number => {
+    const computeRestMs = (): number => {
       if (isMore) return passMs * (1 / share - 1)
       return Math.min(restMs * 2 ** failures, Math.max(restMs, failedRestMsMax))
     }
     return createLoop(
-      restNow,
+      computeRestMs,
       async () => {
         isMore = false
         const startedAt = performance.now()

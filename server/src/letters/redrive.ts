@@ -13,7 +13,7 @@ import type {
   RestoreResult,
 } from '../storage/contract/letters.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
-import { createTrace } from './audit.ts'
+import { createAuditContext } from './audit.ts'
 import { isRootId } from './letter-id.ts'
 import type { Letters } from './letters.ts'
 import { namedLettersMax, stepLettersMax } from './parts.ts'
@@ -31,8 +31,8 @@ export function createLetterActions(
       countFitting(storage, ids, place)
 
   return {
-    redrive: (letterIds, how, trace) =>
-      inSteps<RedriveResult>(together('live'), letterIds, notRedriven, async (ids) => {
+    redrive: (letterIds, how, attribution) =>
+      runInSteps<RedriveResult>(together('live'), letterIds, createNotRedriven, async (ids) => {
         const { target, edit, isDeadAllowed, isCapped } = how
         const [redriven] = await engine.write([
           {
@@ -40,71 +40,71 @@ export function createLetterActions(
             letters: ids.map((letterId) => ({ letterId, queue: target, edit })),
             isDeadAllowed,
             isCapped,
-            actor: trace.actor,
+            actor: attribution.actor,
             now: clock.now(),
-            trace: createTrace(clock, trace, 'letter.redrive', { target, isDeadAllowed }),
+            audit: createAuditContext(clock, attribution, 'letter.redrive', { target, isDeadAllowed }),
           },
         ])
         return redriven
       }),
-    cancelRedrives: (letterIds, trace) =>
-      inSteps<CancelRedriveResult>(together('live'), letterIds, notCancelled, async (ids) => {
-        const act = createTrace(clock, trace, 'letter.cancel-redrive', {})
+    cancelRedrives: (letterIds, attribution) =>
+      runInSteps<CancelRedriveResult>(together('live'), letterIds, createNotCancelled, async (ids) => {
+        const act = createAuditContext(clock, attribution, 'letter.cancel-redrive', {})
         const [cancelled] = await engine.write([
-          { op: 'cancel-redrives', letterIds: ids, now: clock.now(), trace: act },
+          { op: 'cancel-redrives', letterIds: ids, now: clock.now(), audit: act },
         ])
         return cancelled
       }),
-    edit: async (letterId, changes, trace) => {
+    edit: async (letterId, changes, attribution) => {
       if (!isRootId(letterId))
         throw new KnownError(
           'LETTER_NOT_FOUND',
           `${JSON.stringify(letterId.slice(0, 50))} is not a letter id`,
         )
-      const act = createTrace(clock, trace, 'letter.edit', {})
+      const act = createAuditContext(clock, attribution, 'letter.edit', {})
       const [{ number }] = await engine.write([
-        { op: 'edit-letter', letterId, ...changes, actor: trace.actor, now: clock.now(), trace: act },
+        { op: 'edit-letter', letterId, ...changes, actor: attribution.actor, now: clock.now(), audit: act },
       ])
       return number
     },
-    discard: (letterIds, trace) =>
-      inSteps<DiscardResult>(together('live'), letterIds, notDiscarded, async (ids) => {
+    discard: (letterIds, attribution) =>
+      runInSteps<DiscardResult>(together('live'), letterIds, createNotDiscarded, async (ids) => {
         const letters = ids.map((letterId) => ({ letterId }))
-        const act = createTrace(clock, trace, 'letter.discard', {})
+        const act = createAuditContext(clock, attribution, 'letter.discard', {})
         const [discarded] = await engine.write([
-          { op: 'discard', letters, reason: trace.reason, now: clock.now(), trace: act },
+          { op: 'discard', letters, reason: attribution.reason, now: clock.now(), audit: act },
         ])
         return discarded
       }),
-    restore: (letterIds, trace, campaignId) =>
-      inSteps<RestoreResult>(together('archive'), letterIds, notRestored, async (ids) => {
+    restore: (letterIds, attribution, campaignId) =>
+      runInSteps<RestoreResult>(together('archive'), letterIds, createNotRestored, async (ids) => {
         const ofCampaign = campaignId === undefined ? {} : { campaignId }
-        const act = createTrace(clock, trace, 'letter.restore', ofCampaign)
+        const act = createAuditContext(clock, attribution, 'letter.restore', ofCampaign)
         const [restored] = await engine.write([
-          { op: 'restore', letterIds: ids, ...ofCampaign, now: clock.now(), trace: act },
+          { op: 'restore', letterIds: ids, ...ofCampaign, now: clock.now(), audit: act },
         ])
         return restored
       }),
   }
 }
 
-const notRedriven = (letterId: LetterId): RedriveResult => ({
+const createNotRedriven = (letterId: LetterId): RedriveResult => ({
   letterId,
   isStarted: false,
   refusal: 'missing',
 })
-const notCancelled = (letterId: LetterId): CancelRedriveResult => ({
+const createNotCancelled = (letterId: LetterId): CancelRedriveResult => ({
   letterId,
   isCancelled: false,
   refusal: 'missing',
   target: null,
 })
-const notDiscarded = (letterId: LetterId): DiscardResult => ({
+const createNotDiscarded = (letterId: LetterId): DiscardResult => ({
   letterId,
   isDiscarded: false,
   refusal: 'missing',
 })
-const notRestored = (letterId: LetterId): RestoreResult => ({
+const createNotRestored = (letterId: LetterId): RestoreResult => ({
   letterId,
   isRestored: false,
   refusal: 'missing',
@@ -118,7 +118,7 @@ type Together = (ids: readonly string[]) => Promise<number>
  * result twice. If a step fails, earlier steps stay committed; a repeated call refuses their letters as in
  * progress.
  */
-async function inSteps<Result extends { readonly letterId: LetterId }>(
+async function runInSteps<Result extends { readonly letterId: LetterId }>(
   together: Together,
   letterIds: readonly LetterId[],
   missing: (letterId: LetterId) => Result,

@@ -7,15 +7,15 @@
  * deletes exactly the rows that it archives, by the class that the queue has in that transaction.
  */
 import type { QueueName } from '../core/ids.ts'
-import { type Clock, later, usPerSecond } from '../core/instant.ts'
-import { archivedStates, type EndedState } from '../core/letter-class.ts'
+import { type Clock, addDuration, usPerSecond } from '../core/instant.ts'
+import { listArchivedStates, type EndedState } from '../core/letter-class.ts'
 import type { Engine } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
 import type { LetterCursor, LetterScan } from '../storage/contract/letters.ts'
 import type { HeldLock, RenewLock } from '../storage/contract/locks.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 import { searchLetters } from '../storage/search/search-letters.ts'
-import { createTrace, policyTrace } from './audit.ts'
+import { createAuditContext, policyAttribution } from './audit.ts'
 import type { RetentionDone, RetentionOptions } from './letters.ts'
 import type { LettersLog, RetentionPolicy } from './parts.ts'
 
@@ -95,7 +95,7 @@ export class Retention {
 
   async #acquire(): Promise<HeldLock | null> {
     const now = this.#clock.now()
-    const deadline = later(now, lockUs)
+    const deadline = addDuration(now, lockUs)
     const [lock] = await this.#engine.write([
       { op: 'acquire-lock', name: lockName, owner: this.#owner, now, deadline },
     ])
@@ -107,7 +107,7 @@ export class Retention {
   }
 
   #renew(lock: HeldLock): RenewLock {
-    return { op: 'renew-lock', lock, deadline: later(this.#clock.now(), lockUs) }
+    return { op: 'renew-lock', lock, deadline: addDuration(this.#clock.now(), lockUs) }
   }
 
   /**
@@ -117,14 +117,14 @@ export class Retention {
   async #listCandidates(): Promise<readonly Readonly<{ queue: QueueName; states: readonly EndedState[] }>[]> {
     const [ended, counts] = await Promise.all([
       this.#storage.countLetters({ filter: { states: ['done', 'dead', 'discarded'] }, by: ['queue'] }),
-      this.#storage.counts({}),
+      this.#storage.readCounts({}),
     ])
     const names = new Set(ended.flatMap(({ queue }) => queue ?? []))
     for (const { queue, archived } of counts) if (archived > 0) names.add(queue)
     const found: { queue: QueueName; states: readonly EndedState[] }[] = []
     for (const name of [...names].sort()) {
       const queue = await this.#storage.getQueue(name)
-      if (queue !== null) found.push({ queue: name, states: archivedStates(queue.letterClass) })
+      if (queue !== null) found.push({ queue: name, states: listArchivedStates(queue.letterClass) })
     }
     return found
   }
@@ -206,8 +206,8 @@ export class Retention {
     const endedBefore = now - this.#policy.keepUs
     if (!(await this.#isAnyEnded(queue, states, endedBefore))) return nothing
     return runBatches(batchesMax, signal, async () => {
-      const trace = createTrace(this.#clock, policyTrace, 'letters.archive', { endedBefore, batchSize })
-      const due = { endedBefore, countMax: batchSize, now, trace }
+      const audit = createAuditContext(this.#clock, policyAttribution, 'letters.archive', { endedBefore, batchSize })
+      const due = { endedBefore, countMax: batchSize, now, trace: audit }
       const command = { op: 'archive', queue, states: 'by-class', ...due } as const
       const [, , { archived, isMore }] = await this.#engine.write([
         { op: 'fence', lock },
@@ -226,11 +226,11 @@ export class Retention {
     const archivedBefore = this.#clock.now() - this.#policy.archiveUs
     if (!(await this.#isAnyArchived(queue, archivedBefore))) return nothing
     return runBatches(batchesMax, signal, async () => {
-      const trace = createTrace(this.#clock, policyTrace, 'letters.purge-archive', {
+      const audit = createAuditContext(this.#clock, policyAttribution, 'letters.purge-archive', {
         archivedBefore,
         batchSize,
       })
-      const command = { op: 'purge-archive', queue, archivedBefore, countMax: batchSize, trace } as const
+      const command = { op: 'purge-archive', queue, archivedBefore, countMax: batchSize, audit } as const
       const [, , { purged, isMore }] = await this.#engine.write([
         { op: 'fence', lock },
         this.#renew(lock),

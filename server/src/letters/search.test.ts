@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { anItem, noon } from '../../test/make.ts'
 import type { LetterCountsQuery, LetterFilter, ScanBounds } from '../storage/contract/letters.ts'
 import type { Storage } from '../storage/contract/storage.ts'
-import { countedPart, createSearch, isCounted } from './search.ts'
+import { toCountedFilter, createSearch, isCounted } from './search.ts'
 
 describe('a letter', () => {
   it('a letter that is restored from the archive during the search is found', async () => {
@@ -46,7 +46,7 @@ describe('a search', () => {
   }
   const query = {
     filter: { text: 'x' },
-    order: 'diedAt',
+    order: 'deadLetteredAt',
     isDescending: true,
     countMax: 20,
     bytes: 'none',
@@ -91,10 +91,10 @@ describe('a total', () => {
     } as unknown as Storage
     const search = createSearch(storage)
     const totalOf = async (filter: LetterFilter) =>
-      (await search.list({ filter, order: 'diedAt', isDescending: true, countMax: 1, bytes: 'none' })).total
+      (await search.list({ filter, order: 'deadLetteredAt', isDescending: true, countMax: 1, bytes: 'none' })).total
     expect(await totalOf({ errorClasses: ['A'] })).toBeNull()
     expect(await totalOf({ errorClasses: ['A'], slugs: ['some'] })).toBe(7)
-    expect(await totalOf({ reasons: ['x'] })).toBe(7)
+    expect(await totalOf({ errorCodes: ['x'] })).toBe(7)
     expect(await search.areCountsExact({ errorClasses: ['A'] })).toBe(false)
     const none = createSearch({
       countLetters: async ({ filter }: LetterCountsQuery) =>
@@ -105,7 +105,7 @@ describe('a total', () => {
     } as unknown as Storage)
     const filter = { errorClasses: ['A'] }
     expect(
-      (await none.list({ filter, order: 'diedAt', isDescending: true, countMax: 1, bytes: 'none' })).letters,
+      (await none.list({ filter, order: 'deadLetteredAt', isDescending: true, countMax: 1, bytes: 'none' })).letters,
     ).toHaveLength(1)
     expect(await search.areCountsExact({ queues: ['q'] })).toBe(true)
   })
@@ -119,26 +119,26 @@ describe('a total', () => {
     const search = createSearch(storage(3))
     expect(await search.areCountsExact({ queues: ['q'] }, ['errorClass', 'state'])).toBe(false)
     expect(await search.areCountsExact({ slugs: ['some'] }, ['errorClass'])).toBe(true)
-    expect(await search.areCountsExact({ queues: ['q'] }, ['reason', 'state'])).toBe(true)
+    expect(await search.areCountsExact({ queues: ['q'] }, ['errorCode', 'state'])).toBe(true)
     expect(await createSearch(storage(0)).areCountsExact({}, ['errorClass'])).toBe(true)
   })
 
   it('a total is known if the counts alone can answer it', () => {
     expect(isCounted({})).toBe(true)
-    expect(isCounted({ queues: ['a'], states: ['dead'], groupIds: [1], redrives: { min: 1, max: 9 } })).toBe(
+    expect(isCounted({ queues: ['a'], states: ['dead'], groupIds: [1], retryCount: { min: 1, max: 9 } })).toBe(
       true,
     )
-    expect(isCounted({ redrives: { min: 10 } })).toBe(true)
-    expect(isCounted({ redrives: { min: 11 } })).toBe(false)
-    expect(isCounted({ redrives: { max: 10 } })).toBe(false)
+    expect(isCounted({ retryCount: { min: 10 } })).toBe(true)
+    expect(isCounted({ retryCount: { min: 11 } })).toBe(false)
+    expect(isCounted({ retryCount: { max: 10 } })).toBe(false)
     expect(isCounted({ died: { from: noon } })).toBe(false)
     expect(isCounted({ text: 'x' })).toBe(false)
   })
 
   it('the total of the counted part of a filter is never lower than the number of matches', () => {
-    expect(countedPart({ queues: ['a'], text: 'x', redrives: { min: 12, max: 20 } })).toEqual({
+    expect(toCountedFilter({ queues: ['a'], text: 'x', retryCount: { min: 12, max: 20 } })).toEqual({
       queues: ['a'],
-      redrives: { min: 10 },
+      retryCount: { min: 10 },
     })
   })
 })

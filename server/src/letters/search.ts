@@ -30,8 +30,8 @@ type Search = Pick<
   | 'readAll'
   | 'count'
   | 'countOpenSince'
-  | 'groups'
-  | 'slugs'
+  | 'listGroups'
+  | 'computeSlugs'
   | 'areCountsExact'
   | 'groupArrivals'
   | 'listArchived'
@@ -106,8 +106,8 @@ export function createSearch(storage: StoreReads, elapsedMs: () => number = () =
     readAll: (query) => readAll(storage, query, readLimits(query, elapsedMs)),
     count: (query) => storage.countLetters(query),
     countOpenSince: (since) => storage.countOpenSince(since),
-    groups: (query) => storage.listGroups(query),
-    slugs: createSlugs(storage),
+    listGroups: (query) => storage.listGroups(query),
+    computeSlugs: createSlugs(storage),
     areCountsExact: (filter, by) => areCountsExact(storage, filter, by),
     groupArrivals: (groupIds, since) => storage.groupArrivals(groupIds, since),
     listArchived: (query) => searchArchive(storage, query, readLimits(query, elapsedMs)),
@@ -158,7 +158,7 @@ async function countMatching(
   storage: Pick<StoreReads, 'countLetters'>,
   filter: LetterFilter,
 ): Promise<number> {
-  const rows = await storage.countLetters({ filter: countedPart(filter), by: [] })
+  const rows = await storage.countLetters({ filter: toCountedFilter(filter), by: [] })
   return rows.reduce((sum, { count }) => sum + count, 0)
 }
 
@@ -174,7 +174,7 @@ export async function areCountsExact(
   const { errorClasses, slugs } = filter
   const isOfClasses = errorClasses !== undefined || by.includes('errorClass')
   if (!isOfClasses || slugs?.includes('other') === false) return true
-  const lost = { ...countedPart(filter), slugs: ['other'], errorClasses: [anyClass] }
+  const lost = { ...toCountedFilter(filter), slugs: ['other'], errorClasses: [anyClass] }
   return (await countMatching(storage, lost)) === 0
 }
 
@@ -183,23 +183,23 @@ const countedNames = [
   'states',
   'groupIds',
   'origins',
-  'reasons',
+  'errorCodes',
   'slugs',
   'errorClasses',
 ] as const satisfies (keyof CountedFilter)[]
 
-export function countedPart(filter: LetterFilter): CountedFilter {
+export function toCountedFilter(filter: LetterFilter): CountedFilter {
   const part: Record<string, unknown> = {}
   for (const name of countedNames) if (filter[name] !== undefined) part[name] = filter[name]
-  if (filter.redrives !== undefined) {
-    part.redrives = boundCounted(filter.redrives)
+  if (filter.retryCount !== undefined) {
+    part.redrives = boundCounted(filter.retryCount)
   }
   return part as CountedFilter
 }
 
 /** True if the counts alone can answer how many letters match. */
 export function isCounted(filter: LetterFilter): boolean {
-  if (!areRedrivesCounted(filter.redrives)) return false
-  const names: readonly string[] = [...countedNames, 'redrives']
+  if (!areRedrivesCounted(filter.retryCount)) return false
+  const names: readonly string[] = [...countedNames, 'retryCount']
   return Object.entries(filter).every(([name, value]) => value === undefined || names.includes(name))
 }

@@ -7,7 +7,7 @@ import type { Letters } from './letters.ts'
 
 const rememberedMax = 20_000
 
-export function createSlugs(storage: Pick<StoreReads, 'groupSlugs'>): Letters['slugs'] {
+export function createSlugs(storage: Pick<StoreReads, 'groupSlugs'>): Letters['computeSlugs'] {
   /** Safe to cache: the slug of a group never changes, and group ids are never reused. */
   const remembered = new Map<number, string>()
   return async (letters) => {

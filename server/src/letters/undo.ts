@@ -3,7 +3,7 @@ import type { CampaignId, LetterId } from '../core/ids.ts'
 import type { LetterFilter } from '../storage/contract/letters.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 import { searchAll } from '../storage/search/search-letters.ts'
-import { selectionChanged } from './campaigns/preview.ts'
+import { createSelectionChangedError } from './campaigns/preview.ts'
 import type { Letters, UndoDone, UndoLimits } from './letters.ts'
 import { stepLettersMax } from './parts.ts'
 
@@ -21,20 +21,20 @@ export function createUndo(
   elapsedMs: () => number = () => performance.now(),
 ): Undo {
   return {
-    restoreSelected: (selection, limits, trace) => {
+    restoreSelected: (selection, limits, attribution) => {
       if ('filter' in selection) {
         const filter: LetterFilter = { ...selection.filter, states: ['discarded'] }
         return changeAll(selectByFilter(storage, filter), limits, elapsedMs, (ids) =>
-          actions.restore(ids, trace),
+          actions.restore(ids, attribution),
         )
       }
       const { campaignId } = selection
       const pages = selectOfCampaign(storage, campaignId, 'discarded')
-      return changeAll(pages, limits, elapsedMs, (ids) => actions.restore(ids, trace, campaignId))
+      return changeAll(pages, limits, elapsedMs, (ids) => actions.restore(ids, attribution, campaignId))
     },
-    cancelCampaignRedrives: (campaignId, limits, trace) =>
+    cancelCampaignRedrives: (campaignId, limits, attribution) =>
       changeAll(selectOfCampaign(storage, campaignId, 'sent'), limits, elapsedMs, (ids) =>
-        actions.cancelRedrives(ids, trace),
+        actions.cancelRedrives(ids, attribution),
       ),
   }
 }
@@ -77,25 +77,25 @@ async function checkCount(pages: Pages, countMax: number, expectedCount: number)
     if (count >= countMax || count > expectedCount) break
   }
   const selected = Math.min(count, countMax)
-  if (selected !== expectedCount) throw selectionChanged(selected, expectedCount, selected <= expectedCount)
+  if (selected !== expectedCount) throw createSelectionChangedError(selected, expectedCount, selected <= expectedCount)
 }
 
 function selectByFilter(storage: StoreReads, filter: LetterFilter): Pages {
   return async function* (pageMax) {
-    const query = { filter, order: 'diedAt', isDescending: false, countMax: pageMax, bytes: 'none' } as const
+    const query = { filter, order: 'deadLetteredAt', isDescending: false, countMax: pageMax, bytes: 'none' } as const
     for await (const { found } of searchAll(storage, query)) yield found.map(({ item }) => item.rootId)
   }
 }
 
 function selectOfCampaign(storage: StoreReads, campaignId: CampaignId, state: 'discarded' | 'sent'): Pages {
   return async function* (pageMax) {
-    for (let afterPlace = 0; ; ) {
-      const query = { campaignId, states: [state], afterPlace, countMax: pageMax }
+    for (let afterPosition = 0; ; ) {
+      const query = { campaignId, states: [state], afterPosition, countMax: pageMax }
       const page = await storage.listCampaignLetters(query)
       yield page.map(({ letterId }) => letterId)
       const last = page.at(-1)
       if (last === undefined || page.length < pageMax) return
-      afterPlace = last.place
+      afterPosition = last.position
     }
   }
 }

@@ -66,7 +66,7 @@ export function createLetterMetrics(registry: Registry): LetterMetrics {
 
 export function registerLetterTotals(registry: Registry, totals: LetterTotals): void {
   const registers = [registry]
-  const counter = (name: keyof LetterTotals, help: string, label?: string) =>
+  const createCounter = (name: keyof LetterTotals, help: string, label?: string) =>
     new Counter({
       name: name === 'ended' ? 'redrive_redrives_ended_total' : `redrive_letters_${name}_total`,
       help,
@@ -79,13 +79,13 @@ export function registerLetterTotals(registry: Registry, totals: LetterTotals): 
         }
       },
     })
-  counter('captured', 'Letters that this server captured, by dead queue.', 'queue')
-  counter('redriven', 'Letters that this server redrove: manually, by campaigns and by policy.')
-  counter('refused', 'Redrives that this server refused, by the code of the refusal.', 'refusal')
-  counter('ended', 'Redrives that ended on this server, by outcome: resolved, failed, unknown.', 'outcome')
-  counter('discarded', 'Letters that were discarded on this server.')
-  counter('archived', 'Letters that this server moved to the archive, by dead queue.', 'queue')
-  counter('purged', 'Letters that this server permanently removed from the archive, by dead queue.', 'queue')
+  createCounter('captured', 'Letters that this server captured, by dead queue.', 'queue')
+  createCounter('redriven', 'Letters that this server redrove: manually, by campaigns and by policy.')
+  createCounter('refused', 'Redrives that this server refused, by the code of the refusal.', 'refusal')
+  createCounter('ended', 'Redrives that ended on this server, by outcome: resolved, failed, unknown.', 'outcome')
+  createCounter('discarded', 'Letters that were discarded on this server.')
+  createCounter('archived', 'Letters that this server moved to the archive, by dead queue.', 'queue')
+  createCounter('purged', 'Letters that this server permanently removed from the archive, by dead queue.', 'queue')
 }
 
 /** Keeps the queues with the most letters, and adds all others up as one. */

@@ -34,16 +34,16 @@ const sources = (over: Partial<MetricsSources> = {}): MetricsSources => ({
   storeWrites: createStoreWriteTimes(),
   pushes: createPushMetrics(),
   readDispatch: () => undefined,
-  connections: () => 3,
-  clockOffsetSeconds: () => null,
-  reconciled: () => ({ at: null, differences: 0, differencesTotal: 0 }),
+  countConnections: () => 3,
+  readClockOffsetSeconds: () => null,
+  getReconcileState: () => ({ at: null, differences: 0, differencesTotal: 0 }),
   ...over,
 })
 
 describe('metrics', () => {
   it('the metrics show whether counts differ from their rows, and when they were last compared', async () => {
-    const reconciled = () => ({ at: 1_794_744_000_000_000, differences: 2, differencesTotal: 5 })
-    const text = await createMetrics(sources({ reconciled })).render()
+    const getReconcileState = () => ({ at: 1_794_744_000_000_000, differences: 2, differencesTotal: 5 })
+    const text = await createMetrics(sources({ getReconcileState })).render()
     expect(text).toMatch(/^redrive_counts_drift 2$/m)
     expect(text).toMatch(/^redrive_counts_drift_total 5$/m)
     expect(text).toMatch(/^redrive_counts_compared_timestamp_seconds 1794744000$/m)

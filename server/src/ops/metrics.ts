@@ -36,11 +36,11 @@ export type MetricsSources = Readonly<{
   readDeadJobs?: () => Promise<readonly ConsumerCounts[]>
   /** Undefined while the store was never open. */
   readDispatch: () => DispatchFigures | undefined
-  connections: () => number
+  countConnections: () => number
   /** How far the clock of this machine is ahead of the clock of the store; null if the store has none. */
-  clockOffsetSeconds: () => number | null
+  readClockOffsetSeconds: () => number | null
   /** The result of the last comparison of counts with rows. */
-  reconciled: () => ReconcileState
+  getReconcileState: () => ReconcileState
   /** The longest wait of a scrape for the store. */
   countsMsMax?: number
   /** Collects the reports of all processes that serve this port, including this one. */
@@ -82,10 +82,10 @@ export function createMetrics(sources: MetricsSources): Metrics {
   const registry = new Registry()
   const answered = new AnsweredRequests()
   collectDefaultMetrics({ register: registry })
-  registerHttpMetrics(registry, answered, sources.connections)
+  registerHttpMetrics(registry, answered, sources.countConnections)
   registerServerMetrics(registry, sources)
   registry.registerMetric(sources.storeWrites)
-  registerDriftMetrics(registry, sources.reconciled)
+  registerDriftMetrics(registry, sources.getReconcileState)
   // Metrics of the store are the same in every process, so they must not be added up.
   const storeRegistry = new Registry()
   const items = createItemMetrics(storeRegistry)
@@ -216,7 +216,7 @@ function registerServerMetrics(registry: Registry, sources: MetricsSources): voi
     // All processes run on one machine.
     aggregator: 'first',
     collect() {
-      const seconds = sources.clockOffsetSeconds()
+      const seconds = sources.readClockOffsetSeconds()
       if (seconds === null) this.remove()
       else this.set(seconds)
     },

@@ -68,7 +68,7 @@ describe('the reconciler', () => {
       'count waiting of queue orders, partition 0 was 6 but the rows show 1; repaired',
     )
     expect(await storage.verify()).toEqual([])
-    expect(await storage.counts({ queue: 'orders' })).toMatchObject([{ waiting: 1, accepted: 1 }])
+    expect(await storage.readCounts({ queue: 'orders' })).toMatchObject([{ waiting: 1, accepted: 1 }])
   })
 
   it('the reconciler runs on one server per interval, and on another server when the first one is gone', async () => {

@@ -4,7 +4,7 @@ import { describeDlqServers } from './servers.ts'
 describeDlqServers('the list of dead letters', (api) => {
   it('the list shows open letters with the fields of the contract', async () => {
     await api.createQueue('orders')
-    const diedAt = await api.now()
+    const deadLetteredAt = await api.now()
     await api.createLetters('orders', { kind: 'download', message: 'network timeout' })
     const { status, headers, body } = await api.get('', { 'x-request-id': 'mine' })
     expect(status).toBe(200)
@@ -18,8 +18,8 @@ describeDlqServers('the list of dead letters', (api) => {
             entity: 'download',
             reason: 'network',
             message: 'network timeout',
-            created_at: diedAt,
-            updated_at: diedAt,
+            created_at: deadLetteredAt,
+            updated_at: deadLetteredAt,
             retry_count: 1,
           },
         ],
@@ -57,9 +57,9 @@ describeDlqServers('the list of dead letters', (api) => {
     await api.createQueue('orders')
     await api.request('POST', '/api/v1/queues/orders/items', { items: [{ payload: { text: 'old' } }] })
     await api.advance('20h')
-    const diedAt = await api.now()
+    const deadLetteredAt = await api.now()
     await api.failAll('orders', 'late')
-    expect((await api.get('')).body.data.items[0]).toMatchObject({ message: 'late', created_at: diedAt })
+    expect((await api.get('')).body.data.items[0]).toMatchObject({ message: 'late', created_at: deadLetteredAt })
   })
 
   it('the list has numbered pages in both directions', async () => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { ksuidToUuid } from '../../src/core/ksuid.ts'
+import { convertToUuid } from '../../src/core/ksuid.ts'
 import { type Answer, type DlqServer, describeDlqServers, unknownId, unknownUuid } from './servers.ts'
 
 const errorBody = (code: string, message: unknown = expect.any(String), details: unknown = []) => ({
@@ -15,19 +15,19 @@ async function listMessages(api: DlqServer, topic: string): Promise<any[]> {
 describeDlqServers('a message', (api) => {
   it('a message has exactly the fields of the contract', async () => {
     await api.createQueue('orders')
-    const diedAt = await api.now()
+    const deadLetteredAt = await api.now()
     await api.createLetters('orders', { text: '{"id": 1}', message: 'network timeout' })
     const [message] = await listMessages(api, 'orders')
     expect(message).toEqual({
-      id: ksuidToUuid((await api.listIds())[0] ?? ''),
+      id: convertToUuid((await api.listIds())[0] ?? ''),
       original_topic: 'orders',
       error_message: 'network timeout',
       retry_count: 0,
       max_retries: 3,
       payload: { id: 1 },
       status: 'PENDING',
-      created_at: diedAt,
-      updated_at: diedAt,
+      created_at: deadLetteredAt,
+      updated_at: deadLetteredAt,
       last_retry_at: null,
     })
     expect((await api.get(`/messages/${message.id}`)).body).toEqual(message)
@@ -215,7 +215,7 @@ describeDlqServers('a retry', (api) => {
       for (const queue of ['orders', 'other']) await api.createQueue(queue)
       const letters = [{ original_value: 'x', ...envelope }]
       const captured = await api.request('POST', '/api/v1/letters', { queue: 'orders.dead', letters })
-      const id = ksuidToUuid(captured.body.letters[0].id)
+      const id = convertToUuid(captured.body.letters[0].id)
       const before = await get(id)
       const answer = await retry(id)
       expect([answer.status, answer.body.error.message]).toEqual([status, `message ${id} ${why}`])
@@ -268,7 +268,7 @@ describeDlqServers('a delete', (api) => {
     await api.createQueue('orders')
     await api.createLetters('orders', { message: 'a' })
     const [rootId = ''] = await api.listIds()
-    await api.delete(`/messages/${ksuidToUuid(rootId)}?reason=a+test+order`)
+    await api.delete(`/messages/${convertToUuid(rootId)}?reason=a+test+order`)
     const { body } = await api.request('GET', `/api/v1/letters/${rootId}`)
     expect(JSON.stringify(body)).toContain('a test order')
   })

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { ksuidToUuid } from '../../src/core/ksuid.ts'
+import { convertToUuid } from '../../src/core/ksuid.ts'
 import fc from '../fast-check.ts'
 import { describeDlqServers, unknownId, unknownUuid } from './servers.ts'
 
@@ -70,7 +70,7 @@ describeDlqServers('odd requests', (api) => {
     await api.createQueue('orders')
     await api.createLetters('orders', { message: 'a' }, { payload: new Uint8Array([255]), message: 'b' })
     const ids = await api.listIds()
-    const id = fc.oneof({ weight: 3, arbitrary: text }, fc.constantFrom(...ids.map(ksuidToUuid)))
+    const id = fc.oneof({ weight: 3, arbitrary: text }, fc.constantFrom(...ids.map(convertToUuid)))
     const encode = (part: string): string => encodeURIComponent(part.toWellFormed())
     const query = fc
       .array(fc.tuple(fc.constantFrom(...names), text), { maxLength: 4 })

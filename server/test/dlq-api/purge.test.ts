@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { ksuidToUuid } from '../../src/core/ksuid.ts'
+import { convertToUuid } from '../../src/core/ksuid.ts'
 import { describeDlqServers, unknownId } from './servers.ts'
 
 describeDlqServers('a purge', (api) => {
@@ -8,7 +8,7 @@ describeDlqServers('a purge', (api) => {
     await api.createLetters('orders', { message: 'a' }, { message: 'b' }, { message: 'c' })
     const [c = '', b = '', a = ''] = await api.listIds()
     await api.post('/requeue', { ids: [c] })
-    const ids = [a, ksuidToUuid(a), b, c, unknownId, '41']
+    const ids = [a, convertToUuid(a), b, c, unknownId, '41']
     const { status, body } = await api.post('/purge', { ids })
     expect([status, body]).toEqual([
       200,

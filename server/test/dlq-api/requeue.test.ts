@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { ksuidToUuid } from '../../src/core/ksuid.ts'
+import { convertToUuid } from '../../src/core/ksuid.ts'
 import { describeDlqServers, unknownId, unknownUuid } from './servers.ts'
 
 describeDlqServers('a requeue', (api) => {
@@ -75,7 +75,7 @@ describeDlqServers('a requeue', (api) => {
     await api.createQueue('orders')
     await api.createLetters('orders', { message: 'a' })
     const [a = ''] = await api.listIds()
-    const uuid = ksuidToUuid(a)
+    const uuid = convertToUuid(a)
     const { body } = await api.post('/requeue', { ids: [uuid, ` ${a} `, uuid.toUpperCase(), a] })
     expect(body.data).toEqual({ requeued: [a], skipped: [] })
   })

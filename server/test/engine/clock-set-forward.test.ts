@@ -5,7 +5,7 @@ import type { Engine } from '../../src/engine/engine.ts'
 import { describeTheseStores } from '../conformance/support/test-stores.ts'
 import { minute, newItems, noon, second } from '../make.ts'
 
-const leaseUs = 60 * second
+const leaseTimeoutUs = 60 * second
 
 describeTheseStores(['SQLite memory', 'PostgreSQL'], 'after the clock was set forward', (given) => {
   let time: { now: number; elapsed: number }
@@ -40,11 +40,11 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'after the clock was set fo
   const advanceAll = async () => {
     for (const engine of engines) await engine.advance()
   }
-  const countLeased = async () => (await given.storage.counts({ queue }))[0]?.leased
+  const countLeased = async () => (await given.storage.readCounts({ queue }))[0]?.leased
 
   it('a lease keeps the time that it had left, also if several servers notice it', async () => {
     const [first, second_] = [start(), start()]
-    await first.createQueue({ name: queue, leaseUs })
+    await first.createQueue({ name: queue, leaseTimeoutUs })
     await first.produce(queue, newItems(3))
     await advanceAll()
     expect(await lease(first, 2)).toHaveLength(2)
@@ -74,7 +74,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'after the clock was set fo
 
   it('a lease whose deadline has passed by the new clock can be extended and completed', async () => {
     const engine = start()
-    await engine.createQueue({ name: queue, leaseUs })
+    await engine.createQueue({ name: queue, leaseTimeoutUs })
     await engine.produce(queue, newItems(2))
     await engine.advance()
     const [kept, done] = await lease(engine, 2)
@@ -93,7 +93,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'after the clock was set fo
 
   it('all leases are corrected, however many there are, and nothing else is changed', async () => {
     const engine = start()
-    await engine.createQueue({ name: queue, leaseUs, expireUs: minute })
+    await engine.createQueue({ name: queue, leaseTimeoutUs, expireTimeoutUs: minute })
     await engine.produce(queue, newItems(2_100))
     await engine.advance()
     let leased = 0
@@ -101,15 +101,15 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'after the clock was set fo
     setForward(2 * minute)
     await engine.advance()
     // The items that waited have expired: their deadline is a time, not a duration.
-    expect((await given.storage.counts({ queue }))[0]).toMatchObject({ leased: 2_050, waiting: 0 })
-    pass(leaseUs)
+    expect((await given.storage.readCounts({ queue }))[0]).toMatchObject({ leased: 2_050, waiting: 0 })
+    pass(leaseTimeoutUs)
     await engine.advance()
     expect(await countLeased()).toBe(0)
   })
 
   it('a clock that was set back is followed at once, and set forward again keeps the leases', async () => {
     const engine = start()
-    await engine.createQueue({ name: queue, leaseUs })
+    await engine.createQueue({ name: queue, leaseTimeoutUs })
     await engine.produce(queue, newItems(1))
     await engine.advance()
     await lease(engine, 1)

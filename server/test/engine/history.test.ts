@@ -21,7 +21,7 @@ import { faultsOf, type Held, History } from './history.ts'
 const producers = 4
 const workers = 8
 const partitions = 2
-const leaseUs = 10 * second
+const leaseTimeoutUs = 10 * second
 const producesEach = 40
 /** After this number of leases each worker only completes items, so that the test ends. */
 const leasesEach = 40
@@ -62,10 +62,10 @@ async function play(place: TestStore, queue: string, way: Way, chance: SeededRan
   if (place.name === 'SQLite memory') answerLate(storage, chance)
   try {
     await engine.createQueue({ name: `${queue}-dead` })
-    await engine.createQueue({ name: queue, partitions, leaseUs, deadQueue: `${queue}-dead` })
+    await engine.createQueue({ name: queue, partitions, leaseTimeoutUs, deadQueue: `${queue}-dead` })
     await scene.play([engine, other])
     expect(
-      faultsOf(scene.history, { leaseUs, isAdvanceExact: !isShared, isOrderExact: way === 'time passes' }),
+      faultsOf(scene.history, { leaseTimeoutUs, isAdvanceExact: !isShared, isOrderExact: way === 'time passes' }),
     ).toEqual([])
     await expectConsistentStore(storage)
     await expectAllAccountedFor(scene.history, storage, queue)
@@ -92,7 +92,7 @@ async function expectAllAccountedFor(history: History, storage: Storage, queue: 
   const letters = await listAll(storage, `${queue}-dead`)
   expect(letters.map(({ sourceId }) => sourceId).toSorted()).toEqual(dead.toSorted())
   expect(await listAll(storage, queue)).toEqual([])
-  const counts = await storage.counts({ queue })
+  const counts = await storage.readCounts({ queue })
   const sum = (key: 'accepted' | 'completed' | 'deadLettered') =>
     counts.reduce((total, row) => total + row[key], 0)
   expect([sum('accepted'), sum('completed'), sum('deadLettered')]).toEqual([

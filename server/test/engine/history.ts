@@ -58,7 +58,7 @@ export class History {
 }
 
 export type Rules = Readonly<{
-  leaseUs: number
+  leaseTimeoutUs: number
   /** `advance` skips no item: no other transaction can have one locked. */
   isAdvanceExact: boolean
   /** No client left while items were on their way to it: an item that was put back may look skipped. */
@@ -175,13 +175,13 @@ function earliestEnd(history: History, deadline: Instant, time: number): number 
   return Number.isFinite(earliest) ? earliest : undefined
 }
 
-function faultsOfAnswers(history: History, { leaseUs }: Rules): string[] {
+function faultsOfAnswers(history: History, { leaseTimeoutUs }: Rules): string[] {
   const faults = repeated(history.produced.flatMap(({ ids }) => ids)).map((id) => `${id} was given twice`)
   for (const { from, to, client, items } of history.leased) {
     const ids = items.map(({ id }) => id)
     if (ids.join() !== ids.toSorted().join()) faults.push(`${client} was given ${ids} out of order`)
     for (const { id, deadline } of items) {
-      const isRight = deadline >= history.clockAt(from) + leaseUs && deadline <= history.clockAt(to) + leaseUs
+      const isRight = deadline >= history.clockAt(from) + leaseTimeoutUs && deadline <= history.clockAt(to) + leaseTimeoutUs
       if (!isRight) faults.push(`the lease of ${id} by ${client} has a wrong deadline`)
     }
   }

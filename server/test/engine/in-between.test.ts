@@ -4,7 +4,7 @@ import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
 import type { Storage } from '../../src/storage/contract/storage.ts'
 import { openStorage } from '../../src/storage/open-storage.ts'
-import { newItems, noon, textOf } from '../make.ts'
+import { newItems, noon, toText } from '../make.ts'
 
 describe('an engine that waits for an answer of its store', () => {
   let storage: Storage
@@ -12,7 +12,7 @@ describe('an engine that waits for an answer of its store', () => {
   const open = (): Engine => createEngine(storage, { clock: { now: () => noon }, isTicking: false })
   const lease = (clientId: string, countMax = 1) =>
     engine.lease('orders', { clientId, countMax, timeoutMs: 2_000 })
-  const texts = (items: readonly { payload: Uint8Array }[]) => items.map(({ payload }) => textOf(payload))
+  const texts = (items: readonly { payload: Uint8Array }[]) => items.map(({ payload }) => toText(payload))
 
   beforeEach(async () => {
     storage = await openStorage({ kind: 'memory' })
@@ -109,7 +109,7 @@ describe('an engine that waits for an answer of its store', () => {
     await emptyLease.reached
     await emptyLease.execute()
     emptyLease.answer()
-    await engine.stats('orders')
+    await engine.readStats('orders')
     leaving.abort(new Error('left'))
     await expect(second).rejects.toThrow('left')
     await engine.produce('orders', newItems(1, 'third'))
@@ -120,7 +120,7 @@ describe('an engine that waits for an answer of its store', () => {
 
   it('leases that got nothing get an item that was produced while the first lease was written', async () => {
     const waiting = [lease('a', 5), lease('b', 5)]
-    await engine.stats('orders')
+    await engine.readStats('orders')
     const { written, release } = holdLease()
     await engine.produce('orders', newItems(1, 'first'))
     await written
@@ -131,7 +131,7 @@ describe('an engine that waits for an answer of its store', () => {
 
   it('a lease that met a pause gets its item once the queue is resumed', async () => {
     const waiting = lease('a')
-    await engine.stats('orders')
+    await engine.readStats('orders')
     const [held, asked] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const write = storage.write.bind(storage)
     storage.write = async (commands) => {
@@ -145,16 +145,16 @@ describe('an engine that waits for an answer of its store', () => {
     await asked.promise
     await engine.updateQueue('orders', { isPaused: true })
     held.resolve()
-    await engine.stats('orders')
+    await engine.readStats('orders')
     await engine.updateQueue('orders', { isPaused: false })
     expect(texts((await waiting).items)).toEqual(['item-0'])
   })
 
   it('counts an item that was produced during a recount', async () => {
-    await engine.stats('orders')
+    await engine.readStats('orders')
     const [held, counted] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-    const counts = storage.counts.bind(storage)
-    storage.counts = async (query) => {
+    const counts = storage.readCounts.bind(storage)
+    storage.readCounts = async (query) => {
       const result = await counts(query)
       counted.resolve()
       await held.promise
@@ -165,7 +165,7 @@ describe('an engine that waits for an answer of its store', () => {
     await engine.produce('orders', newItems(1))
     held.resolve()
     await looking
-    storage.counts = counts
+    storage.readCounts = counts
     expect(texts((await lease('a')).items)).toEqual(['item-0'])
   })
 
@@ -194,7 +194,7 @@ describe('an engine that waits for an answer of its store', () => {
   it('puts back items that were on their way to a lease when the engine closed', async () => {
     const waiting = lease('a')
     const refused = expect(waiting).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
-    await engine.stats('orders')
+    await engine.readStats('orders')
     const { written, release } = holdLease()
     await engine.produce('orders', newItems(1))
     await written

@@ -9,7 +9,7 @@
 
 import { expect, it } from 'vitest'
 import type { Leased } from '../../src/core/item.ts'
-import { type NewQueue, newQueue } from '../../src/core/queue.ts'
+import { type NewQueue, buildQueue } from '../../src/core/queue.ts'
 import { isExpired } from '../../src/core/transitions.ts'
 import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine, LeasedItems } from '../../src/engine/engine.ts'
@@ -156,19 +156,19 @@ class Session {
   async start(): Promise<void> {
     const [work, letters] = this.#names
     const queues: NewQueue[] = [
-      { name: letters, partitions: 2, attemptsMax: 1, leaseUs: minute },
+      { name: letters, partitions: 2, attemptsMax: 1, leaseTimeoutUs: minute },
       {
         name: work,
         partitions: 2,
         deadQueue: letters,
         attemptsMax: 2,
-        leaseUs: 30 * second,
+        leaseTimeoutUs: 30 * second,
         retry: { kind: 'list', delaysUs: [0, 5 * second], jitter: 0 },
       },
     ]
     for (const queue of queues) {
       await this.#engine.createQueue(queue)
-      this.#model.queues.set(queue.name, newQueue(queue, noon))
+      this.#model.queues.set(queue.name, buildQueue(queue, noon))
     }
     this.#executed = []
   }
@@ -230,7 +230,7 @@ class Session {
     for (const queue of this.#names) {
       const [items, counts] = await Promise.all([
         this.#engine.listItems({ queue, countMax: 10_000 }),
-        this.#engine.stats(queue),
+        this.#engine.readStats(queue),
       ])
       expect(items.map(withoutGroup)).toEqual(this.#model.items(queue).map(withoutGroup))
       expect(counts.partitions).toMatchObject(this.#model.counts(queue))

@@ -9,7 +9,7 @@ import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine, LeasedItems } from '../../src/engine/engine.ts'
 import type { Storage } from '../../src/storage/contract/storage.ts'
 import { openStorage } from '../../src/storage/open-storage.ts'
-import { noon, textOf } from '../make.ts'
+import { noon, toText } from '../make.ts'
 
 export type TestEngine = Readonly<{
   engine: Engine
@@ -41,5 +41,5 @@ export async function openTestEngine(queue: Partial<NewQueue> = {}): Promise<Tes
 }
 
 export function toTexts(items: readonly Readonly<{ payload: Uint8Array }>[]): string[] {
-  return items.map(({ payload }) => textOf(payload))
+  return items.map(({ payload }) => toText(payload))
 }

@@ -62,7 +62,7 @@ async function startApi(over: Partial<ApiParts> = {}): Promise<TestApi & { stop(
       throw new KnownError('STORE_UNAVAILABLE', 'this server has no store')
     },
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
-    createMetrics: (connections) =>
+    createMetrics: (countConnections) =>
       createMetrics({
         version: '0.0.0-test',
         storeKind: 'memory',
@@ -73,9 +73,9 @@ async function startApi(over: Partial<ApiParts> = {}): Promise<TestApi & { stop(
         storeWrites: createStoreWriteTimes(),
         pushes: createPushMetrics(),
         readDispatch: () => undefined,
-        connections,
-        clockOffsetSeconds: () => null,
-        reconciled: () => ({ at: null, differences: 0, differencesTotal: 0 }),
+        countConnections,
+        readClockOffsetSeconds: () => null,
+        getReconcileState: () => ({ at: null, differences: 0, differencesTotal: 0 }),
       }),
     isLocalOnly: true,
     log,

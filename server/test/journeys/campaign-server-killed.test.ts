@@ -21,9 +21,9 @@ describe.each(['SQLite file', 'PostgreSQL'] as const)('a campaign whose servers 
       const now = clock.now()
       await before.write([
         { op: 'create-queue', queue: { name: 'dead' }, now },
-        { op: 'create-queue', queue: { name: 'jobs', deadQueue: 'dead', leaseUs: 3_000_000 }, now },
+        { op: 'create-queue', queue: { name: 'jobs', deadQueue: 'dead', leaseTimeoutUs: 3_000_000 }, now },
       ])
-      const toCapture = lettersFrom('jobs', letterCount).map((letter) => ({ ...letter, diedAt: now }))
+      const toCapture = lettersFrom('jobs', letterCount).map((letter) => ({ ...letter, deadLetteredAt: now }))
       const captured = await createLetters({ storage: before, engine: before, clock }).capture(
         'dead',
         toCapture,
@@ -63,7 +63,7 @@ describe.each(['SQLite file', 'PostgreSQL'] as const)('a campaign whose servers 
       const after = await testStore.open()
       expect(await after.verify()).toEqual([])
       const letters = await after.getLetters(captured.map(({ letterId }) => letterId))
-      expect(letters.filter(({ state, letter }) => state === 'done' && letter?.requeues === 1)).toHaveLength(
+      expect(letters.filter(({ state, letter }) => state === 'done' && letter?.requeueCount === 1)).toHaveLength(
         letterCount,
       )
     } finally {

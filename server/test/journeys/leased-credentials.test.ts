@@ -83,7 +83,7 @@ function describeReplacedCredentials(start: (databaseUrl: string) => Promise<Vau
     const target = await openStoreTarget(settings, secrets, notify)
     if (target.kind !== 'postgres' || target.credentials === undefined)
       throw new Error('the store target has no credentials')
-    const users = new Set<string>([(await target.credentials.current()).user])
+    const users = new Set<string>([(await target.credentials.getCurrent()).user])
     target.credentials.onReplaced(({ user }) => users.add(user))
 
     const storage = await openStorage(target)
@@ -106,7 +106,7 @@ function describeReplacedCredentials(start: (databaseUrl: string) => Promise<Vau
     await Promise.all([work(), work(), work()])
 
     expect(users.size).toBeGreaterThanOrEqual(4)
-    const [counts] = await storage.counts({})
+    const [counts] = await storage.readCounts({})
     expect(counts?.waiting).toBe(accepted)
     expect(await storage.verify()).toEqual([])
     expect(warnings).toEqual([])

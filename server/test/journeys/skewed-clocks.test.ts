@@ -1,7 +1,7 @@
 /** Servers on one PostgreSQL whose machines' clocks are five minutes ahead and behind. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { needs, requireService } from '../../../tools/services/require-service.ts'
-import { type Clock, fromDate } from '../../src/core/instant.ts'
+import { type Clock, toInstant } from '../../src/core/instant.ts'
 import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
 import { createLetters } from '../../src/letters/create-letters.ts'
@@ -16,7 +16,7 @@ import { type TestDatabase, testDatabase } from '../postgres.ts'
 
 const postgres = await requireService('postgres')
 
-const skewedBy = (us: number): Clock => ({ now: () => fromDate(new Date()) + us })
+const skewedBy = (us: number): Clock => ({ now: () => toInstant(new Date()) + us })
 /** Longer than any delay of the test machine, and much shorter than the skew. */
 const toleranceUs = 20 * second
 
@@ -63,14 +63,14 @@ describe('servers with skewed clocks on one PostgreSQL', needs(postgres), () => 
     for (const offset of [5 * minute, -5 * minute]) {
       const { storage } = await start(skewedBy(offset))
       expect(Math.abs(storage.clock.now() - (await databaseNow()))).toBeLessThan(toleranceUs)
-      expect(Math.abs((storage.clock.machineOffsetUs() ?? 0) - offset)).toBeLessThan(toleranceUs)
+      expect(Math.abs((storage.clock.readMachineOffsetUs() ?? 0) - offset)).toBeLessThan(toleranceUs)
     }
   })
 
   it('no server ends a lease of another server early, so no item has two holders', async () => {
     const ahead = await start(skewedBy(5 * minute))
     const behind = await start(skewedBy(-5 * minute))
-    await behind.engine.createQueue({ name: 'orders', leaseUs: 2 * minute })
+    await behind.engine.createQueue({ name: 'orders', leaseTimeoutUs: 2 * minute })
     await behind.engine.produce('orders', newItems(20))
     const lease = ({ engine }: Server, clientId: string) =>
       engine.lease('orders', { clientId, countMax: 10, timeoutMs: 5_000 })
@@ -89,7 +89,7 @@ describe('servers with skewed clocks on one PostgreSQL', needs(postgres), () => 
   it('a server whose own time is wrong ends no lease early and takes no lock', async () => {
     const right = await start(skewedBy(0))
     const wrong = await start(skewedBy(0), skewedBy(5 * minute))
-    await right.engine.createQueue({ name: 'orders', leaseUs: 2 * minute })
+    await right.engine.createQueue({ name: 'orders', leaseTimeoutUs: 2 * minute })
     await right.engine.produce('orders', newItems(1))
     await right.engine.lease('orders', { clientId: 'w', countMax: 1, timeoutMs: 5_000 })
     await wrong.engine.advance()
@@ -144,7 +144,7 @@ describe('servers with skewed clocks on one PostgreSQL', needs(postgres), () => 
       settings: testSettings(),
       store: { kind: 'postgres', url: database.url },
       log,
-      machineClock: { now: () => fromDate(new Date()) + skew.us },
+      machineClock: { now: () => toInstant(new Date()) + skew.us },
     })
     try {
       const read = async (path: string) => {

@@ -138,7 +138,7 @@ describe('the stop', () => {
     await idle.readTo('}')
     await drain.stop(60_000)
     await idle.readToEnd()
-    expect(drain.connections()).toBe(0)
+    expect(drain.countConnections()).toBe(0)
   })
 
   it('a stop closes the store, so that another server can open it', async () => {

@@ -1,8 +1,8 @@
 import { afterEach, expect, it } from 'vitest'
-import { ksuidToUuid } from '../../src/core/ksuid.ts'
+import { convertToUuid } from '../../src/core/ksuid.ts'
 import { expectRefusal } from '../conformance/support/expect-refusal.ts'
 import { describeTheseStores } from '../conformance/support/test-stores.ts'
-import { aFailure, bytes, minute, noon, textOf } from '../make.ts'
+import { aFailure, bytes, minute, noon, toText } from '../make.ts'
 import {
   ann,
   captured,
@@ -99,10 +99,10 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => 
     const { queue, deadQueue } = await begin()
     const [id = ''] = await captured(world, deadQueue, lettersFrom(queue, 1))
     const lease = world.engine.lease(queue, { clientId: 'w', countMax: 1, timeoutMs: 10_000 })
-    await expect.poll(async () => (await world.engine.stats(queue)).leaseWaiting).toBe(1)
+    await expect.poll(async () => (await world.engine.readStats(queue)).leaseWaiting).toBe(1)
     await world.letters.redrive([id], plainly, ann)
     const { items } = await lease
-    expect(items.map(({ payload }) => textOf(payload))).toEqual(['order 0'])
+    expect(items.map(({ payload }) => toText(payload))).toEqual(['order 0'])
   })
 
   it('a letter is resolved when its redrive completes, and returns when the redrive dies', async () => {
@@ -123,7 +123,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => 
     })
     expect((await world.letters.find(bad))?.item).toMatchObject({
       state: 'waiting',
-      redrives: 1,
+      retryCount: 1,
       letter: { redrives: [{ outcome: 'failed' }] },
     })
     const details = { target: null, isDeadAllowed: false, queue, number: 1, letters: 2 }
@@ -184,7 +184,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => 
     await world.letters.redrive([id], { ...plainly, edit: number }, ann)
     expect(await consume(world, queue)).toEqual(['corrected'])
     const detail = await world.letters.find(id)
-    expect(textOf(detail?.item.payload ?? null)).toBe('order 0')
+    expect(toText(detail?.item.payload ?? null)).toBe('order 0')
     expect(detail?.edits).toMatchObject([
       { number, actor: 'ann', payload: bytes('corrected'), key: bytes('key 0') },
     ])
@@ -212,9 +212,9 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => 
   it('letters are found only by root id and UUID', async () => {
     const { queue, deadQueue } = await begin()
     const [id = ''] = await captured(world, deadQueue, lettersFrom(queue, 1))
-    const uuid = ksuidToUuid(id)
+    const uuid = convertToUuid(id)
     const unknown = '0ujtsYcgvSTl8PAuAdqWYSMnLOv'
-    const asked = [id, uuid, uuid.toUpperCase(), unknown, ksuidToUuid(unknown), 'x', '']
+    const asked = [id, uuid, uuid.toUpperCase(), unknown, convertToUuid(unknown), 'x', '']
     expect(await world.letters.resolveIds(asked)).toEqual([id, id, id, null, null, null, null])
     expect((await world.letters.find(uuid))?.item.rootId).toBe(id)
     expect(await world.letters.find(unknown)).toBeNull()
@@ -224,7 +224,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => 
   it('a list includes the total if the counts know it', async () => {
     const { queue, deadQueue } = await begin()
     await captured(world, deadQueue, lettersFrom(queue, 30))
-    const query = { order: 'diedAt', isDescending: true, countMax: 7, bytes: 'none' } as const
+    const query = { order: 'deadLetteredAt', isDescending: true, countMax: 7, bytes: 'none' } as const
     const filter = { queues: [deadQueue] }
     const seen: string[] = []
     let page = await world.letters.list({ ...query, filter })
@@ -256,7 +256,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => 
       other.map((letter, index) => ({ ...letter, sourceId: `other-${index}` })),
     )
     const query = { filter: { queues: [deadQueue] }, countMax: 10, isEmptyToo: false }
-    expect(await world.letters.groups(query)).toMatchObject([
+    expect(await world.letters.listGroups(query)).toMatchObject([
       { count: 5, errorClass: 'com.example.PaymentRefused', title: 'card <n> was refused' },
       { count: 2, errorClass: 'Timeout' },
     ])
@@ -266,7 +266,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => 
     const backoff = { kind: 'exponential', delayUsMin: minute, delayUsMax: 60 * minute, jitter: 0.2 } as const
     const { queue, deadQueue } = await begin({ redrive: { mode: 'auto', redrivesMax: 2, backoff } })
     const manual = await createQueuePair(world)
-    const letters = lettersFrom(queue, 3).map((letter) => ({ ...letter, diedAt: noon }))
+    const letters = lettersFrom(queue, 3).map((letter) => ({ ...letter, deadLetteredAt: noon }))
     await captured(world, deadQueue, letters)
     const [byHand = ''] = await captured(world, manual.deadQueue, lettersFrom(manual.queue, 1))
     const another = world.startServer().letters
@@ -281,7 +281,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => 
     expect(await due()).toEqual([])
     const page = await world.letters.list({
       filter: { queues: [deadQueue] },
-      order: 'diedAt',
+      order: 'deadLetteredAt',
       isDescending: false,
       countMax: 9,
       bytes: 'none',
@@ -295,10 +295,10 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => 
     expect(await due()).toHaveLength(3)
     world.tick(600 * minute)
     expect(await due()).toEqual([])
-    expect(await world.letters.count({ filter: { queues: [deadQueue] }, by: ['state', 'redrives'] })).toEqual(
-      [{ state: 'dead', redrives: 2, count: 3 }],
+    expect(await world.letters.count({ filter: { queues: [deadQueue] }, by: ['state', 'retryCount'] })).toEqual(
+      [{ state: 'dead', retryCount: 2, count: 3 }],
     )
-    expect((await world.letters.find(byHand))?.item.redrives).toBe(0)
+    expect((await world.letters.find(byHand))?.item.retryCount).toBe(0)
     const rows = await given.storage.listAudit({
       target: deadQueue,
       action: 'letters.auto-redrive',
@@ -347,7 +347,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => 
   it('due letters that cannot be sent do not block the others', async () => {
     const backoff = { kind: 'fixed', delayUs: minute, jitter: 0 } as const
     const { queue, deadQueue } = await begin({ redrive: { mode: 'auto', redrivesMax: 3, backoff } })
-    const gone = lettersFrom('gone', 5, { diedAt: noon - 10 })
+    const gone = lettersFrom('gone', 5, { deadLetteredAt: noon - 10 })
     await captured(world, deadQueue, [...gone, ...lettersFrom(queue, 2)])
     world.tick(2 * minute)
     for (let passes = 0; passes < 5; passes++) await world.letters.passes.auto()

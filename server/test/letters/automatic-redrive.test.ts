@@ -92,7 +92,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'letters that are due and c
     const { queue, deadQueue } = await begin()
     const { named, watching } = watched(given.storage)
     const { letters } = world.startServer(watching)
-    const gone = lettersFrom('gone', 3_500, { diedAt: noon - minute })
+    const gone = lettersFrom('gone', 3_500, { deadLetteredAt: noon - minute })
     const ids = await captured(world, deadQueue, gone)
     await captured(world, deadQueue, lettersFrom(queue, 1))
     world.tick(5 * second)
@@ -124,10 +124,10 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'letters that are due and c
     world.tick(5 * second)
     await Promise.all([work(), work(another)])
     const found = await given.storage.getLetters(ids)
-    for (const { state, redrives, letter } of found) {
-      expect({ state, redrives, next: letter?.nextRedriveAt }).toEqual({
+    for (const { state, retryCount, letter } of found) {
+      expect({ state, redrives: retryCount, next: letter?.nextRedriveAt }).toEqual({
         state: 'dead',
-        redrives: 1,
+        retryCount: 1,
         next: null,
       })
     }

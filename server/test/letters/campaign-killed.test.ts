@@ -63,9 +63,9 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'a campaign whose server is
       state,
       size,
       counts,
-      sent: letters.map(({ letter }) => letter?.requeues),
+      sent: letters.map(({ letter }) => letter?.requeueCount),
       states: letters.map((letter) => letter.state),
-      places: (await world.letters.campaigns.letters(id, { countMax: 100 })).map((each) => [
+      places: (await world.letters.campaigns.listLetters(id, { countMax: 100 })).map((each) => [
         ids.indexOf(each.letterId),
         each.state,
       ]),

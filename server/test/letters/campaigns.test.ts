@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, expect, it } from 'vitest'
-import { ksuidToUuid } from '../../src/core/ksuid.ts'
+import { convertToUuid } from '../../src/core/ksuid.ts'
 import { previewCampaign } from '../../src/letters/campaigns/preview.ts'
 import type { Campaign } from '../../src/letters/letters.ts'
 import type { Command } from '../../src/storage/contract/storage.ts'
@@ -54,7 +54,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
       endedAt: noon,
       counts: { pending: 0, sent: 0, resolved: 2_278, failed: 22, unknown: 0, skipped: 0, discarded: 0 },
     })
-    const failed = await world.letters.campaigns.letters(campaign.id, { states: ['failed'], countMax: 100 })
+    const failed = await world.letters.campaigns.listLetters(campaign.id, { states: ['failed'], countMax: 100 })
     expect(failed).toHaveLength(22)
     expect(await actions(campaign.id)).toEqual(['ann campaign.freeze', 'ann campaign.create'])
     const detail = await world.letters.find(failed[0]?.letterId ?? '')
@@ -70,7 +70,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     const campaign = await world.letters.campaigns.create(aSpec(deadQueue), ann)
     while ((await now(campaign)).counts.sent === 0) await world.letters.passes.campaigns()
     expect((await now(campaign)).counts).toMatchObject({ sent: 1_000, pending: 1_300 })
-    const pending = await world.letters.campaigns.letters(campaign.id, { states: ['pending'], countMax: 3 })
+    const pending = await world.letters.campaigns.listLetters(campaign.id, { states: ['pending'], countMax: 3 })
     const [givenUp = '', sentByHand = '', next = ''] = pending.map(({ letterId }) => letterId)
     await world.letters.discard([givenUp], ann)
     await world.letters.redrive(
@@ -80,7 +80,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     )
     await world.work()
     expect(await now(campaign)).toMatchObject({ counts: { sent: 2_298, skipped: 2, pending: 0 } })
-    const skipped = await world.letters.campaigns.letters(campaign.id, { states: ['skipped'], countMax: 9 })
+    const skipped = await world.letters.campaigns.listLetters(campaign.id, { states: ['skipped'], countMax: 9 })
     expect(skipped.map(({ letterId }) => letterId)).toEqual([givenUp, sentByHand])
     expect(ids).toContain(next)
     const { item } = (await world.letters.find(next)) ?? {}
@@ -120,14 +120,14 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     const { queue, deadQueue, ids } = await begin(5)
     await world.letters.discard(ids.slice(0, 1), ann)
     const missing = '0ujtsYcgvSTl8PAuAdqWYSMnLOv'
-    const letterIds = [...ids.toReversed(), missing, ids[1] ?? '', ksuidToUuid(ids[2] ?? '')]
+    const letterIds = [...ids.toReversed(), missing, ids[1] ?? '', convertToUuid(ids[2] ?? '')]
     const campaign = await world.letters.campaigns.create(aSpec(deadQueue, { selection: { letterIds } }), ann)
     expect(campaign).toMatchObject({ state: 'running', size: 6, counts: { pending: 6 } })
     await world.work()
     await consume(world, queue)
     await world.work()
     expect(await now(campaign)).toMatchObject({ state: 'done', counts: { resolved: 4, skipped: 2 } })
-    const letters = await world.letters.campaigns.letters(campaign.id, { countMax: 10 })
+    const letters = await world.letters.campaigns.listLetters(campaign.id, { countMax: 10 })
     expect(letters.map(({ letterId, state, refusal }) => [letterId, state, refusal])).toEqual([
       [ids[4], 'resolved', ''],
       [ids[3], 'resolved', ''],
@@ -145,7 +145,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     const late = lettersFrom(queue, 2).map((letter, index) => ({
       ...letter,
       sourceId: `late-${index}`,
-      diedAt: world.now(),
+      deadLetteredAt: world.now(),
     }))
     await captured(world, deadQueue, late)
     await world.work()
@@ -175,13 +175,13 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     await world.letters.restore([early], ann)
     await world.work(inSteps)
     expect(await now(campaign)).toMatchObject({ size: 6 })
-    const set = await world.letters.campaigns.letters(campaign.id, { countMax: 99 })
+    const set = await world.letters.campaigns.listLetters(campaign.id, { countMax: 99 })
     expect(set.map(({ letterId }) => letterId)).toEqual(ids.slice(1))
   })
 
   it('a campaign selects the letters that its preview counts, also with a time of death in the future', async () => {
     const { queue, deadQueue } = await begin(0)
-    await captured(world, deadQueue, lettersFrom(queue, 2, { diedAt: noon + 60 * minute }))
+    await captured(world, deadQueue, lettersFrom(queue, 2, { deadLetteredAt: noon + 60 * minute }))
     expect(await world.letters.campaigns.preview(aSpec(deadQueue))).toMatchObject({ count: 2 })
     const campaign = await world.letters.campaigns.create(aSpec(deadQueue), ann)
     await world.work()
@@ -486,7 +486,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     await captured(
       world,
       deadQueue,
-      lettersFrom('gone', 2, { failure: aFailure({ message: 'other' }), diedAt: noon - 60 * minute }),
+      lettersFrom('gone', 2, { failure: aFailure({ message: 'other' }), deadLetteredAt: noon - 60 * minute }),
     )
     await world.letters.discard(ids.slice(0, 1), ann)
     const how = { target: null, edit: null, isDeadAllowed: false, isCapped: true }

@@ -32,7 +32,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'after the clock was set ba
     return campaign
   }
   const letterIdsOf = async ({ id }: Pick<Campaign, 'id'>) =>
-    (await world.letters.campaigns.letters(id, { countMax: 100 })).map(({ letterId }) => letterId)
+    (await world.letters.campaigns.listLetters(id, { countMax: 100 })).map(({ letterId }) => letterId)
 
   it('a campaign of all letters contains every open letter', async () => {
     const { queue, deadQueue, ids } = await begin(20)
@@ -119,14 +119,14 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'after the clock was set ba
     world = createTestSystem(given.storage)
     const { engine } = world
     const queue = 'leased-orders'
-    await engine.createQueue({ name: queue, leaseUs: 30 * second })
+    await engine.createQueue({ name: queue, leaseTimeoutUs: 30 * second })
     await engine.produce(queue, newItems(2))
     await engine.advance()
     const { items } = await engine.lease(queue, { clientId: 'w', countMax: 9, timeoutMs: 5_000 })
     expect(items).toHaveLength(2)
     world.tick(-hour)
     await engine.advance()
-    const waiting = async () => (await given.storage.counts({ queue }))[0]?.waiting
+    const waiting = async () => (await given.storage.readCounts({ queue }))[0]?.waiting
     expect(await waiting()).toBe(0)
     world.tick(29 * second)
     await engine.advance()

@@ -45,7 +45,7 @@ async function checkLetters(operators: RandomOperators): Promise<void> {
       missing++
       continue
     }
-    expect(item.letter?.requeues, `letter ${id}`).toBe(leases.get(id) ?? 0)
+    expect(item.letter?.requeueCount, `letter ${id}`).toBe(leases.get(id) ?? 0)
     expect(item.letter?.redrives.every(({ outcome }) => outcome !== null)).toBe(true)
   }
   expect(missing, 'letters that are gone without having been purged from the archive').toBe(

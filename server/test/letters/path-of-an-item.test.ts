@@ -23,7 +23,7 @@ describeStores('the path of an item', (given) => {
     const read = async (step: string) => [step, ...(await readCells(system, names))]
     const lease = () => engine.lease('orders', { clientId: 'worker', countMax: 1, timeoutMs: 5_000 })
     await engine.createQueue({ name: 'orders-dead' })
-    await engine.createQueue({ name: 'orders', deadQueue: 'orders-dead', attemptsMax: 1, leaseUs: minute })
+    await engine.createQueue({ name: 'orders', deadQueue: 'orders-dead', attemptsMax: 1, leaseTimeoutUs: minute })
 
     const steps: string[][] = []
     await engine.produce('orders', newItems(1))
@@ -69,7 +69,7 @@ async function readCells({ storage }: TestSystem, names: Map<string, string>): P
   }
   const counts: string[] = []
   for (const queue of queues) {
-    const [partition] = await storage.counts({ queue })
+    const [partition] = await storage.readCounts({ queue })
     counts.push(partition === undefined ? '–' : describeCounts(partition))
   }
   return [...rows, ...counts]

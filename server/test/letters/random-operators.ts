@@ -139,7 +139,7 @@ export class RandomOperators {
     const captured = lettersFrom(queue, 5).map((letter) => ({
       ...letter,
       sourceId: `${queue}/${this.#random.below(60)}`,
-      diedAt: this.system.now(),
+      deadLetteredAt: this.system.now(),
     }))
     for (const { letterId } of await letters.capture(deadQueue, captured, ann)) this.letterIds.add(letterId)
   }
@@ -147,7 +147,7 @@ export class RandomOperators {
   /** How many letters left the archive for good, by retention. */
   async countPurged(): Promise<number> {
     const counts = await Promise.all(
-      this.#pairs.map(({ deadQueue }) => this.#given.storage.counts({ queue: deadQueue })),
+      this.#pairs.map(({ deadQueue }) => this.#given.storage.readCounts({ queue: deadQueue })),
     )
     return counts.flat().reduce((sum, { purged }) => sum + purged, 0)
   }
@@ -222,7 +222,7 @@ export class RandomOperators {
     const campaigns = await this.system.letters.campaigns.list({ countMax: 100 })
     const leased = await listLetters(this.#given.storage, {
       filter: { states: ['leased'] },
-      order: 'diedAt',
+      order: 'deadLetteredAt',
       isDescending: false,
       countMax: 5,
       examinedMax: 1_000,

@@ -71,7 +71,7 @@ export async function createQueuePair(
     // No item expires in tests that let years pass.
     {
       op: 'create-queue',
-      queue: { name: queue, deadQueue, attemptsMax: 1, expireUs: 9_999 * day },
+      queue: { name: queue, deadQueue, attemptsMax: 1, expireTimeoutUs: 9_999 * day },
       now: noon,
     },
   ])
@@ -99,7 +99,7 @@ export function lettersFrom(
     headers: [['trace', bytes(`t${index}`)]] as const,
     failure: aFailure({ message: `card ${index} was refused` }),
     history: [],
-    diedAt: noon - count + index,
+    deadLetteredAt: noon - count + index,
     ...changes,
   }))
 }

@@ -16,7 +16,7 @@ export function createManualTimers(): ManualTimers {
 
   return {
     nowMs: () => nowMs,
-    after: (waitMs, run) => {
+    schedule: (waitMs, run) => {
       const entry = { atMs: nowMs + waitMs, run }
       entries.add(entry)
       return () => entries.delete(entry)

@@ -3,7 +3,7 @@ import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import type { Attempt } from '../../src/core/webhook/attempt.ts'
 import { createSender } from '../../src/drivers/webhook/push/create-sender.ts'
 import type { Sender, SenderOptions } from '../../src/drivers/webhook/push/sender.ts'
-import { bytes, textOf } from '../make.ts'
+import { bytes, toText } from '../make.ts'
 import { type DnsAnswer, type DnsServer, startDnsServer } from './dns-server.ts'
 import {
   type ReceivedPush,
@@ -60,7 +60,7 @@ describe('pushes to receivers that behave', () => {
     const attempt = await push(newSender(), `${receiver.url}/a/b?c=d%20e`)
     expect(attempt).toMatchObject({ isDelivered: true, status: 202, address: '127.0.0.1', failure: null })
     expect(attempt.response).toMatchObject({ contentType: 'text/plain', isTruncated: false })
-    expect(textOf(attempt.response?.bytes ?? null)).toBe('thanks')
+    expect(toText(attempt.response?.bytes ?? null)).toBe('thanks')
     expect(attempt.latencyMs).toBeGreaterThan(0)
     expect(received).toHaveLength(1)
     expect(received[0]).toMatchObject({ path: '/a/b?c=d%20e', body: Buffer.from('a payload') })
@@ -125,7 +125,7 @@ describe('pushes to receivers that behave', () => {
         retryAfter: '120',
       },
     })
-    expect(textOf(attempt.response?.bytes ?? null)).toBe('busy')
+    expect(toText(attempt.response?.bytes ?? null)).toBe('busy')
   })
 
   it('a redirect is not followed', async () => {
@@ -282,7 +282,7 @@ describe('pushes to hostile receivers', () => {
     )
     const attempt = await push(newSender(), receiver.url)
     expect(attempt).toMatchObject({ isDelivered: true, response: { isTruncated: true } })
-    expect(textOf(attempt.response?.bytes ?? null)).toBe('part')
+    expect(toText(attempt.response?.bytes ?? null)).toBe('part')
   })
 
   it('no receiver, an unknown name and an untrusted certificate have their own kinds', async () => {

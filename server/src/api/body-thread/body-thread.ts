@@ -59,7 +59,7 @@ export function createBodyThread({ heapMbMax = heapMbMaxDefault } = {}): BodyThr
 
   return {
     read: ({ name }, bytes, facts) => {
-      const own = ownBytes(bytes)
+      const own = copyToOwnBuffer(bytes)
       return ask({ ask: 'read', reader: name, bytes: own, facts }, [own.buffer])
     },
     isJson: (bytes) => {
@@ -94,7 +94,7 @@ function startThread(heapMbMax: number): Running {
   const fail = (error: Error & { code?: string }): void => {
     const isMemory = error.code === 'ERR_WORKER_OUT_OF_MEMORY'
     for (const [index, { reject }] of [...pending.values()].entries()) {
-      reject(index === 0 && isMemory ? needsTooMuchMemory(error) : interrupted(error))
+      reject(index === 0 && isMemory ? needsTooMuchMemory(error) : createInterruptedError(error))
     }
     pending.clear()
   }
@@ -104,7 +104,7 @@ function startThread(heapMbMax: number): Running {
 }
 
 /** Only memory that nothing else uses can move to the thread. Node keeps small buffers in a shared pool. */
-function ownBytes(bytes: Buffer): Uint8Array<ArrayBuffer> {
+function copyToOwnBuffer(bytes: Buffer): Uint8Array<ArrayBuffer> {
   const { buffer, byteLength } = bytes
   const isAlone = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength
   return isAlone ? new Uint8Array(buffer) : new Uint8Array(bytes)
@@ -118,7 +118,7 @@ function needsTooMuchMemory(cause: unknown): KnownError {
   )
 }
 
-function interrupted(cause: unknown): KnownError {
+function createInterruptedError(cause: unknown): KnownError {
   return new KnownError(
     'SERVER_OVERLOADED',
     'the server is overloaded: reading the body was interrupted',

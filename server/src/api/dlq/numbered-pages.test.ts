@@ -31,7 +31,7 @@ const plain = { isCounted: true, matchEvery: 1, examinedMax: Number.POSITIVE_INF
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index)
 const read = async (letters: Letters, page: number, pageSize: number) => {
-  const query = { filter: {}, order: 'diedAt', isDescending: true, page, pageSize } as const
+  const query = { filter: {}, order: 'deadLetteredAt', isDescending: true, page, pageSize } as const
   const found = await readNumberedPage(letters, query)
   return { ...found, letters: found.letters.map((item) => item.createdAt) }
 }

@@ -107,6 +107,6 @@ export function createCapacities(): Capacities {
   }
 }
 
-export function overloaded(what: string): KnownError {
+export function createOverloadedError(what: string): KnownError {
   return new KnownError('SERVER_OVERLOADED', `the server is overloaded: too many ${what} are in progress`)
 }

@@ -5,7 +5,7 @@ export interface Drain {
   readonly isStopping: boolean
   /** Aborts when the stop begins. */
   readonly signal: AbortSignal
-  connections(): number
+  countConnections(): number
   /** Whether an answer on this connection has begun, so that no other answer can be written to it. */
   hasBegunAnswer(socket: Socket): boolean
   /**
@@ -69,7 +69,7 @@ export function createDrain(server: Server): Drain {
       return stopping.signal.aborted
     },
     signal: stopping.signal,
-    connections: () => connections,
+    countConnections: () => connections,
     hasBegunAnswer: (socket) => {
       const answer = lastAnswers.get(socket)
       return answer !== undefined && answers.has(answer) && answer.headersSent

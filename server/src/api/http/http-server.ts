@@ -3,7 +3,7 @@ import { KnownError } from '../../errors.ts'
 import type { AnsweredRequest } from '../../ops/answered-requests.ts'
 import type { Logger } from '../../ops/log.ts'
 import { createErrorAnswers } from './answer-error.ts'
-import { overloaded } from './capacity.ts'
+import { createOverloadedError } from './capacity.ts'
 import { type ConnectionReserve, createConnectionReserve, isHealthPath } from './connection-reserve.ts'
 import type { Dialect } from './dialect.ts'
 import { createDrain, type Drain } from './drain.ts'
@@ -41,7 +41,7 @@ export function createHttpServer(options: HttpServerOptions): { app: FastifyInst
     bodyLimit: limits.bodyBytesMax,
     routerOptions: { maxParamLength: limits.urlBytesMax },
     genReqId: chooseRequestId,
-    loggerInstance: withoutChildren(log),
+    loggerInstance: hideChildren(log),
     logController: new LogController({ disableRequestLogging: true }),
     frameworkErrors: (error, request, reply) => {
       request.route = null
@@ -93,7 +93,7 @@ export function createHttpServer(options: HttpServerOptions): { app: FastifyInst
 }
 
 /** Avoids a child logger per request, which costs more than all other logging. Log lines name the id. */
-function withoutChildren(log: Logger): Logger {
+function hideChildren(log: Logger): Logger {
   const single: Logger = Object.create(log, { child: { value: () => single } })
   return single
 }
@@ -123,7 +123,7 @@ function limitConnections(app: FastifyInstance, limits: HttpLimits, log: Logger)
 /** A reserved connection is closed after one answer, so that it is free for the next health check. */
 function refuseUnlessHealth(url: string, reply: FastifyReply): void {
   reply.header('Connection', 'close')
-  if (!isHealthPath(url)) throw overloaded('connections')
+  if (!isHealthPath(url)) throw createOverloadedError('connections')
 }
 
 function checkRequestSize(url: string, headers: number, limits: HttpLimits): void {

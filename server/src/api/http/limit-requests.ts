@@ -8,7 +8,7 @@ import {
   type Capacities,
   type Capacity,
   largeBodyBytes,
-  overloaded,
+  createOverloadedError,
   type Release,
 } from './capacity.ts'
 import { collectBody } from './collect-body.ts'
@@ -34,7 +34,7 @@ export function limitBody(
   if (length >= largeBodyBytes && length <= bytesMax) {
     const release = capacity.tryTake(length)
     if (release !== undefined) reply.raw.once('close', release)
-    if (release === undefined) done(overloaded('large bodies'))
+    if (release === undefined) done(createOverloadedError('large bodies'))
     else done(null, collectBody(request.raw, payload, length))
     return
   }
@@ -52,7 +52,7 @@ export async function limitBodyRead(
   capacity: Capacity,
 ): Promise<void> {
   const release = await capacity.take(length < aloneBodyBytes ? 1 : bodiesReadMax)
-  if (release === undefined) throw overloaded('large bodies')
+  if (release === undefined) throw createOverloadedError('large bodies')
   const answer = answersToBodies.get(request)
   if (answer === undefined || answer.destroyed || answer.closed) release()
   else answer.once('close', release)
@@ -68,7 +68,7 @@ function limitChunks(reply: FastifyReply, payload: Readable, capacity: Capacity)
     if (release !== undefined) taken.push(release)
     else {
       payload.off('data', onData)
-      payload.emit('error', overloaded('large bodies'))
+      payload.emit('error', createOverloadedError('large bodies'))
     }
   }
   payload.on('data', onData)
@@ -94,7 +94,7 @@ export async function limitAnswer(
 ): Promise<void> {
   const capacity = answers[kind]
   const release = kind === 'large' ? await capacity.take() : capacity.tryTake()
-  if (release === undefined) throw overloaded(subjects[kind])
+  if (release === undefined) throw createOverloadedError(subjects[kind])
   const { raw } = reply
   if (raw.destroyed || raw.closed) release()
   else raw.once('close', release)

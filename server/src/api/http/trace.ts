@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify'
-import type { Trace } from '../../engine/engine.ts'
+import type { Attribution } from '../../engine/engine.ts'
 
 /** The caller, its address and its reason, for the audit rows of a change. */
-export function createTrace({ caller, id }: Pick<FastifyRequest, 'caller' | 'id'>, reason = ''): Trace {
+export function createTrace({ caller, id }: Pick<FastifyRequest, 'caller' | 'id'>, reason = ''): Attribution {
   const { name, address, keyPrefix } = caller
   return {
     actor: name,

@@ -1,4 +1,4 @@
-import { badRequest } from './protocol/fault.ts'
+import { createBadRequest } from './protocol/fault.ts'
 
 /** How many items a single call may contain. */
 export type QueueApiLimits = Readonly<{
@@ -42,7 +42,7 @@ export function formatBodyLimit(bytes: number): string {
 
 /** Checks the `limit` of a list call. 0 selects the default. */
 export function readListLimit(limit: number): number {
-  if (limit < 0) throw badRequest('limit is invalid; limit cannot be negative')
-  if (limit > 65_536) throw badRequest('limit is invalid; cannot be greater than 65536')
+  if (limit < 0) throw createBadRequest('limit is invalid; limit cannot be negative')
+  if (limit > 65_536) throw createBadRequest('limit is invalid; cannot be greater than 65536')
   return limit === 0 ? 1_000 : limit
 }

@@ -88,7 +88,7 @@ export function createTestHookRoutes(hooks: TestHooks): readonly Route[] {
       handler: async ({ body: { queue_name, hold } }, _reply, context) => {
         const engine = context.engine()
         // Loads the queue, so that it is held from now on and not only from its first request.
-        await engine.stats(queue_name)
+        await engine.readStats(queue_name)
         engine.hold(queue_name, hold)
         return { queue_name, hold }
       },

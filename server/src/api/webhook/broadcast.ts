@@ -1,7 +1,7 @@
 /** Broadcasts: the body is the payload, and headers have everything else. */
 import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
-import { later } from '../../core/instant.ts'
+import { addDuration } from '../../core/instant.ts'
 import { type Header, payloadBytesMax } from '../../core/item.ts'
 import { findTextFault } from '../../core/storable-text.ts'
 import type { BroadcastFault, BroadcastRefusal } from '../../core/webhook/broadcast.ts'
@@ -126,7 +126,7 @@ function readSchedule(request: FastifyRequest, { clock, webhookOptions }: ApiCon
   if (text === null || text === '') return { dueAt: null, fault: null }
   const dueAt = parseInstant(text.trim())
   if (dueAt === undefined) return { dueAt: null, fault: 'date-unreadable' }
-  const isEarly = dueAt < later(clock.now(), webhookOptions.scheduleDelayUsMin)
+  const isEarly = dueAt < addDuration(clock.now(), webhookOptions.scheduleDelayUsMin)
   return { dueAt, fault: isEarly ? 'date-early' : null }
 }
 

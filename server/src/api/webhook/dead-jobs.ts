@@ -63,7 +63,7 @@ export const deadJobRoutes = [
       await findChannel(context, channelId)
       const consumer = await findConsumer(context, channelId, consumerId)
       const letters = await listDeadJobs(context, consumer, page)
-      const rows = letters.map((letter) => ({ xid: letter.reference, createdAt: letter.diedAt ?? 0 }))
+      const rows = letters.map((letter) => ({ xid: letter.reference, createdAt: letter.deadLetteredAt ?? 0 }))
       return {
         DeadJobs: letters.map((letter) => ({
           ...viewJob(consumer, 'dead', letter.updatedAt),
@@ -130,8 +130,8 @@ export const deadJobRoutes = [
       const consumer = await authorizeConsumer(request, context, request.params, 'CONSUMER_NOT_FOUND')
       const parts = { letters: context.letters(), clock: context.clock }
       const { retriesMax } = context.webhooks().broker.rules
-      const trace = createTrace(request, 'purge of dead jobs')
-      return { deletedCount: await purgeDeadJobs(parts, consumer.deadQueue, retriesMax, trace) }
+      const attribution = createTrace(request, 'purge of dead jobs')
+      return { deletedCount: await purgeDeadJobs(parts, consumer.deadQueue, retriesMax, attribution) }
     },
   }),
   webhookRoute({
@@ -154,8 +154,8 @@ export const deadJobRoutes = [
       const { jobId, state } = await findJob(context, consumer, request.params.jobId)
       const letterId = state.state === 'dead' ? state.letterId : null
       const how = { target: null, edit: null, isDeadAllowed: true, isCapped: false } as const
-      const trace = createTrace(request, 'requeue of a dead job')
-      const [result] = letterId === null ? [] : await context.letters().redrive([letterId], how, trace)
+      const attribution = createTrace(request, 'requeue of a dead job')
+      const [result] = letterId === null ? [] : await context.letters().redrive([letterId], how, attribution)
       if (result?.isStarted === true) return reply.code(202).send()
       throw new KnownError('BAD_REQUEST', `job ${jobId} is not dead`)
     },
@@ -188,8 +188,8 @@ async function deleteDeadJob(
   const job = await broker.findJob(consumer, jobId)
   if (typeof job === 'string' || job.state.state !== 'dead' || job.state.letterId === null) return false
   if (!isDeletable(job.state, broker.rules.retriesMax)) return false
-  const trace = createTrace(request, 'deletion of a dead job')
-  const [result] = await context.letters().discard([job.state.letterId], trace)
+  const attribution = createTrace(request, 'deletion of a dead job')
+  const [result] = await context.letters().discard([job.state.letterId], attribution)
   return result?.isDiscarded === true
 }
 
@@ -206,7 +206,7 @@ async function listDeadJobs(
   for (;;) {
     const page = await context.letters().list({
       filter: { queues: [deadQueue], states: deadJobStates },
-      order: 'diedAt',
+      order: 'deadLetteredAt',
       isDescending: !isBackwards,
       countMax: countMax - found.length,
       bytes: 'head',
@@ -229,6 +229,6 @@ async function findCursor(
     records.map(({ letterId }) => letterId),
     'head',
   )
-  const letter = letters.find(({ queue, diedAt }) => queue === deadQueue && diedAt === createdAt)
+  const letter = letters.find(({ queue, deadLetteredAt }) => queue === deadQueue && deadLetteredAt === createdAt)
   return { value: createdAt, id: letter?.id ?? '' }
 }

@@ -290,8 +290,8 @@ const consumerRoutes = [
     handler: async (request, reply, { webhooks }) => {
       const { channelId, consumerId } = request.params
       const { broker } = webhooks()
-      const trace = createTrace(request)
-      const { refusal } = await broker.deleteConsumer(channelId, consumerId, readCondition(request), trace)
+      const attribution = createTrace(request)
+      const { refusal } = await broker.deleteConsumer(channelId, consumerId, readCondition(request), attribution)
       if (refusal === null) return reply.code(204).send()
       if (refusal === 'missing') throw consumerNotFound(channelId, consumerId)
       if (refusal !== 'has-jobs') throw refuseCondition(refusal)

@@ -23,7 +23,7 @@ export class GroupIndex {
   add(group: IndexedGroup): void {
     this.#ids.set(group.fingerprint, group.id)
     if (group.isMerged || group.bucket === '') return
-    const key = candidateKey(group)
+    const key = toCandidateKey(group)
     const candidates = this.#candidates.get(key) ?? []
     if (candidates.length < candidatesMax) candidates.push({ id: group.id, template: group.template })
     this.#candidates.set(key, candidates)
@@ -35,13 +35,13 @@ export class GroupIndex {
   }
 
   match(cause: Cause): GroupMatch {
-    const candidates = this.#candidates.get(candidateKey(cause))
+    const candidates = this.#candidates.get(toCandidateKey(cause))
     return candidates === undefined ? { kind: 'create' } : matchGroup(cause.template, candidates)
   }
 
   /** Applies a match to the index. */
   widen(cause: Cause, { id, template, merged }: Extract<GroupMatch, { kind: 'widen' }>): void {
-    const key = candidateKey(cause)
+    const key = toCandidateKey(cause)
     const candidates = this.#candidates.get(key) ?? []
     this.#candidates.set(
       key,
@@ -52,6 +52,6 @@ export class GroupIndex {
   }
 }
 
-function candidateKey({ origin, bucket }: Pick<Cause, 'origin' | 'bucket'>): string {
+function toCandidateKey({ origin, bucket }: Pick<Cause, 'origin' | 'bucket'>): string {
   return `${bucket}/${origin}`
 }

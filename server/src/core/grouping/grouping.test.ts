@@ -12,7 +12,7 @@ function group(failures: readonly Told[]): number[] {
   const roots = new Map<number, number>()
   let next = 1
   const ids = failures.map((told) => {
-    const failure = aFailure({ reason: 'attempts', errorClass: '', stack: '', ...told })
+    const failure = aFailure({ errorCode: 'attempts', errorClass: '', stack: '', ...told })
     const cause = toCause(failure, { name: 'orders' })
     const found = index.find(cause.fingerprint)
     if (found !== undefined) return found

@@ -58,7 +58,7 @@ const property = /^(?:code|errno|status|statusCode|sqlState|type): (?:'([\w.-]{1
 const goFile = /^(?:\/|[A-Za-z]:|\w)\S*\.go:[0-9]+/
 
 class StackReader {
-  readonly #sections: Section[] = [newSection('')]
+  readonly #sections: Section[] = [createSection('')]
   /** The inner errors of .NET, whose frames come before those of the outer one. */
   readonly #ended: Section[] = []
   readonly #codes: string[] = []
@@ -101,16 +101,16 @@ class StackReader {
   /** Whether the line starts the section of another error, or ends one. */
   #readChain(text: string): boolean {
     const cause = nested.exec(text)?.[1]
-    if (cause !== undefined) this.#sections.push(newSection(cause))
+    if (cause !== undefined) this.#sections.push(createSection(cause))
     else if (text === 'Caused by:') {
-      this.#sections.push(newSection(''))
+      this.#sections.push(createSection(''))
       this.#isList = true
     } else if (pythonChain.test(text)) {
       this.#isRootFirst = true
-      this.#sections.push(newSection(''))
+      this.#sections.push(createSection(''))
     } else if (phpNext.test(text) && this.#section.frames.length > 0) {
       this.#isRootFirst = true
-      this.#sections.push(newSection(text.slice('Next '.length)))
+      this.#sections.push(createSection(text.slice('Next '.length)))
     } else if (text.startsWith('--- End of inner exception')) {
       if (this.#sections.length > 1) this.#ended.push(this.#sections.pop() as Section)
     } else return ignored.test(text)
@@ -173,7 +173,7 @@ class StackReader {
   }
 }
 
-function newSection(header: string): Section {
+function createSection(header: string): Section {
   return { header: header.replace(/\s*\{$/, ''), frames: [], isPython: false }
 }
 

@@ -47,27 +47,27 @@ export function writeSignature(signature: Signature): string {
 
 export function readSignature(text: string): Signature {
   const [message = '', ...lines] = text.split('\n')
-  const valuesOf = (name: string): string[] =>
+  const readValues = (name: string): string[] =>
     lines.filter((line) => line.startsWith(name)).map((line) => line.slice(name.length))
   return {
     message: readTemplate(message),
-    chain: valuesOf('caused by: '),
-    root: readTemplate(valuesOf('root: ')[0] ?? ''),
-    rootCodes: valuesOf('root code: '),
-    rootFrame: valuesOf('root at: ')[0] ?? '',
-    frames: valuesOf('at: '),
+    chain: readValues('caused by: '),
+    root: readTemplate(readValues('root: ')[0] ?? ''),
+    rootCodes: readValues('root code: '),
+    rootFrame: readValues('root at: ')[0] ?? '',
+    frames: readValues('at: '),
     isCut: lines.includes('cut'),
   }
 }
 
 /** A text that is equal for failures that differ only in masked values. */
 export function toShape({ message, chain, root, rootCodes, rootFrame, frames }: Signature): string {
-  const words = (tokens: readonly Token[]) =>
+  const joinWords = (tokens: readonly Token[]) =>
     tokens.map(({ text, kind }) => (isVariable(kind) ? '<*>' : text)).join(' ')
   const lines = [
-    words(message),
+    joinWords(message),
     chain.join(' '),
-    words(root),
+    joinWords(root),
     rootCodes.toSorted().join(' '),
     rootFrame,
     ...frames,

@@ -65,7 +65,7 @@ export function widenTemplate(
   if (!rule.isLoose && !hasEqualStart(a, b)) return undefined
   const pairs = alignTokens(a, b)
   if (pairs.length < longest * rule.similarityMin) return rule.mayBeFreeText ? anyMessage : undefined
-  const places = findPlaces(a, b, pairs)
+  const places = findDifferences(a, b, pairs)
   const needed = rule.isLoose ? [] : places.map(countGroupsNeeded)
   if (needed.length > placesMax || needed.includes(undefined)) return undefined
   const tokens = pairs.map(([inA, inB]) => mergeEqual(a[inA] as Token, b[inB] as Token))
@@ -77,10 +77,10 @@ export function widenTemplate(
 /**
  * Words of both templates that stand in the same place and differ. `index`: the number of equal words before.
  */
-type Place = Readonly<{ index: number; a: readonly Token[]; b: readonly Token[] }>
+type DifferingWords = Readonly<{ index: number; a: readonly Token[]; b: readonly Token[] }>
 
-function findPlaces(a: readonly Token[], b: readonly Token[], pairs: readonly Pair[]): Place[] {
-  const places: Place[] = []
+function findDifferences(a: readonly Token[], b: readonly Token[], pairs: readonly Pair[]): DifferingWords[] {
+  const places: DifferingWords[] = []
   let [fromA, fromB] = [0, 0]
   for (const [index, [endA, endB]] of [...pairs, [a.length, b.length] as const].entries()) {
     const place = { index, a: a.slice(fromA, endA), b: b.slice(fromB, endB) }
@@ -96,7 +96,7 @@ function hasEqualStart([a]: readonly Token[], [b]: readonly Token[]): boolean {
   return a !== undefined && b !== undefined && isEqual(a, b)
 }
 
-function toHole({ a, b }: Place): Token {
+function toHole({ a, b }: DifferingWords): Token {
   const separator = a[0]?.separator ?? b[0]?.separator ?? ' '
   const isSingle = a.length === 1 && b.length === 1 && a[0]?.text !== longHole && b[0]?.text !== longHole
   const ending = a.at(-1)?.ending ?? ''
@@ -108,7 +108,7 @@ function mergeEqual(a: Token, b: Token): Token {
 }
 
 /** Undefined: the words cannot be one value. */
-function countGroupsNeeded({ a, b }: Place): number | undefined {
+function countGroupsNeeded({ a, b }: DifferingWords): number | undefined {
   if (a.length === 0 || b.length === 0) return undefined
   const isData = ({ kind }: Token) => kind !== 'word' && kind !== 'name'
   if (a.every(isData) && b.every(isData)) return groupsNeeded.data

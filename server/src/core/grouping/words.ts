@@ -3,29 +3,29 @@
  * the value is a code, a name of the program (field, constraint), or data.
  */
 
-const setOf = (text: string): ReadonlySet<string> => new Set(text.split(/\s+/).filter((word) => word !== ''))
+const toSet = (text: string): ReadonlySet<string> => new Set(text.split(/\s+/).filter((word) => word !== ''))
 
 /** Words after which a number is a code: `exit status 137`, `errno: 111`. In lower case. */
 export const announcesCode =
-  setOf(`status code statuscode status_code errorcode error_code errcode error err errno
+  toSet(`status code statuscode status_code errorcode error_code errcode error err errno
   winerror hresult exit exitcode exit_code signal sqlstate sqlcode rc fehler fehlercode erreur codigo código код
   ошибка mqrc retcode`)
 
 /** Words after which a number is a code only if it can be a status of HTTP: `HTTP 503`, `returned 404`. */
-export const announcesHttpStatus = setOf(`http https response responded returned returns answered got received
+export const announcesHttpStatus = toSet(`http https response responded returned returns answered got received
   replied antwortete status_line`)
 
 /** Words between a code and the word that announces it: `error number 1205`, `responded with 503`. */
-export const beforeCode = setOf('number no nr num with of is was a an the code status')
+export const beforeCode = toSet('number no nr num with of is was a an the code status')
 
 /** Keys and words whose value is a code although it has no digits: `code: 'invalid_type'`, `type=missing`. */
 export const codeKeys =
-  setOf(`code errorcode error_code errcode type error_type errortype status reason state kind
+  toSet(`code errorcode error_code errcode type error_type errortype status reason state kind
   expected received keyword rule violation condition error exception errno name_of_error classification
   failurecode failure_code declinecode decline_code subcode sub_code`)
 
 /** Words in front of a name that the program defines. Such a name is a code: it separates causes. */
-export const namesProgram = setOf(`field fields property properties column columns constraint relation table
+export const namesProgram = toSet(`field fields property properties column columns constraint relation table
   parameter param params argument arguments attribute reading path loc instancepath spalte feld eigenschaft tabelle
   champ colonne columna campo поле столбец`)
 
@@ -34,24 +34,24 @@ export const namesProgram = setOf(`field fields property properties column colum
  * as data.
  */
 export const mayNameProgram =
-  setOf(`key index function method class type variable header option schema module setting
+  toSet(`key index function method class type variable header option schema module setting
   identifier member element tag enum flag required missing undefined collection view trigger sequence procedure role
   permission scope claim`)
 
 /** Keys whose quoted value is text to be read like the message itself. */
-export const textKeys = setOf(`message msg detail details title error err error_description description reason
+export const textKeys = toSet(`message msg detail details title error err error_description description reason
   cause text summary fault faultstring exception errormessage error_message because meldung fehler`)
 
-export const httpMethods = setOf('GET POST PUT PATCH DELETE HEAD OPTIONS TRACE CONNECT')
+export const httpMethods = toSet('GET POST PUT PATCH DELETE HEAD OPTIONS TRACE CONNECT')
 
 export const grpcStatuses =
-  setOf(`CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS
+  toSet(`CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS
   PERMISSION_DENIED RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE
   DATA_LOSS UNAUTHENTICATED Canceled Unknown InvalidArgument DeadlineExceeded NotFound AlreadyExists
   PermissionDenied ResourceExhausted FailedPrecondition Aborted OutOfRange Unimplemented Internal Unavailable
   DataLoss Unauthenticated Cancelled`)
 
-export const errnoNames = setOf(`E2BIG EACCES EADDRINUSE EADDRNOTAVAIL EAFNOSUPPORT EAGAIN EAI_AGAIN EAI_FAIL
+export const errnoNames = toSet(`E2BIG EACCES EADDRINUSE EADDRNOTAVAIL EAFNOSUPPORT EAGAIN EAI_AGAIN EAI_FAIL
   EAI_NONAME EALREADY EBADF EBADMSG EBUSY ECANCELED ECHILD ECONNABORTED ECONNREFUSED ECONNRESET EDEADLK EDESTADDRREQ
   EDOM EDQUOT EEXIST EFAULT EFBIG EHOSTDOWN EHOSTUNREACH EIDRM EILSEQ EINPROGRESS EINTR EINVAL EIO EISCONN EISDIR
   ELOOP EMFILE EMLINK EMSGSIZE EMULTIHOP ENAMETOOLONG ENETDOWN ENETRESET ENETUNREACH ENFILE ENOBUFS ENODATA ENODEV
@@ -62,7 +62,7 @@ export const errnoNames = setOf(`E2BIG EACCES EADDRINUSE EADDRNOTAVAIL EAFNOSUPP
 
 /** First words of the reason phrases of HTTP: `502 Bad Gateway` is a status, `502 items` is not. */
 export const statusPhrases =
-  setOf(`Bad Unauthorized Payment Forbidden Not Method Proxy Request Conflict Gone Length
+  toSet(`Bad Unauthorized Payment Forbidden Not Method Proxy Request Conflict Gone Length
   Precondition Payload Content URI Unsupported Range Expectation Misdirected Unprocessable Locked Failed Too Upgrade
   Unavailable Internal Service Gateway HTTP Variant Insufficient Loop Network Moved Found See Temporary Permanent
   Multiple Unknown Entity Client Origin`)
@@ -76,7 +76,7 @@ export const vendorCode =
 
 /** Words with digits that are words: `sha256`, `oauth2`. In lower case. */
 export const wordsWithDigits =
-  setOf(`base64 base32 oauth2 oauth1 http2 http3 h2 ipv4 ipv6 sha1 sha256 sha384 sha512 md5
+  toSet(`base64 base32 oauth2 oauth1 http2 http3 h2 ipv4 ipv6 sha1 sha256 sha384 sha512 md5
   utf8 utf16 utf-8 utf-16 iso8859 x509 s3 ec2 log4j log4j2 k8s i18n l10n p12 pkcs12 pkcs8 pkcs1 pkcs7 psycopg2 psycopg3
   asn1 rs256 hs256 es256 ps256 tls1 sslv3 tlsv1 mp3 mp4 h264 win32 x86 amd64 arm64 int8 int16 int32 int64 uint8 uint16
   uint32 uint64 float32 float64 i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 crc32 adler32 aes128 aes256 argon2 bzip2 gzip2
@@ -85,7 +85,7 @@ export const wordsWithDigits =
 
 /** Units of time, size and share, in lower case. */
 export const units =
-  setOf(`ms msec msecs millis millisecond milliseconds millisecond(s) us µs microsecond microseconds
+  toSet(`ms msec msecs millis millisecond milliseconds millisecond(s) us µs microsecond microseconds
   ns nanoseconds s sec secs second seconds second(s) m min mins minute minutes minute(s) h hr hrs hour hours hour(s) d
   day days day(s) week weeks b byte bytes byte(s) kb mb gb tb kib mib gib tib kbytes mbytes % percent
   sekunde sekunden minuten stunden tage millisekunden`)

@@ -4,7 +4,7 @@
  */
 import type { Instant } from '../instant.ts'
 import type { ItemHead, LeasedHead, RedriveRecord } from '../item.ts'
-import { baseOf, isRedriving, redriveHolder } from '../letter.ts'
+import { copyBase, isRedriving, redriveHolder } from '../letter.ts'
 
 /**
  * - `end`: the redrive is in progress, and ends as failed.
@@ -34,8 +34,8 @@ export function undoRedriveEnd(letter: ItemHead, now: Instant): LeasedHead {
     throw new Error(`letter ${letter.id} was never redriven`)
   const open: RedriveRecord = { ...newest, outcome: null, endedAt: null }
   return {
-    ...baseOf(letter),
-    redrives: newest.outcome === 'unknown' ? letter.redrives - 1 : letter.redrives,
+    ...copyBase(letter),
+    retryCount: newest.outcome === 'unknown' ? letter.retryCount - 1 : letter.retryCount,
     letter: { ...letter.letter, redrives: [open, ...before] },
     state: 'leased',
     lease: { holder: redriveHolder, deadline: now },

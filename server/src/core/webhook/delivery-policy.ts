@@ -33,10 +33,10 @@ export function inflightUs(rules: DeliveryRules, incrementalSeconds = 0): number
 export function consumerPolicy(delivery: Delivery, rules: DeliveryRules): PolicyChanges {
   return {
     delivery,
-    leaseUs: inflightUs(rules),
+    leaseTimeoutUs: inflightUs(rules),
     // Jobs neither expire nor leave as DELIVERED until their message is pruned.
-    expireUs: foreverUs,
-    keepDoneUs: foreverUs,
+    expireTimeoutUs: foreverUs,
+    doneRetentionUs: foreverUs,
     attemptsMax: rules.retriesMax,
     retry: { kind: 'growing-list', delaysUs: rules.retryDelaysUs, jitter: 0 },
   }
@@ -53,7 +53,7 @@ export function hasConsumerPolicy(policy: PolicyChanges, wanted: PolicyChanges):
  * The counter `retryAttemptCount` of a dead job. The attempts of an item include the first one. A job that
  * died while it was leased never started its next attempt.
  */
-export function countRetriesOfDead(failure: Pick<Failure, 'reason' | 'attempts'> | null): number {
+export function countRetriesOfDead(failure: Pick<Failure, 'errorCode' | 'attempts'> | null): number {
   if (failure === null) return 0
-  return failure.reason === retriesExhausted ? failure.attempts : Math.max(failure.attempts - 1, 0)
+  return failure.errorCode === retriesExhausted ? failure.attempts : Math.max(failure.attempts - 1, 0)
 }

@@ -5,7 +5,7 @@
  */
 // biome-ignore lint/style/noRestrictedImports: an HMAC is a pure function and does no I/O.
 import { createHmac } from 'node:crypto'
-import { type Instant, later, usPerSecond } from '../instant.ts'
+import { type Instant, addDuration, usPerSecond } from '../instant.ts'
 import { decodeBase64, encodeBase64 } from './base64.ts'
 
 /** The headers of a Standard Webhooks signature. */
@@ -69,7 +69,7 @@ export function rotateSigningSecret(
 ): SigningSecrets {
   if (secrets === null || overlapUs <= 0) return { current: next, previous: null }
   if (secrets.current === next) return secrets
-  return { current: next, previous: { secret: secrets.current, validUntil: later(now, overlapUs) } }
+  return { current: next, previous: { secret: secrets.current, validUntil: addDuration(now, overlapUs) } }
 }
 
 /** The secrets that sign now, the current one first. */

@@ -1,6 +1,6 @@
 /** The parts of a server that handle webhooks: the broker, the dispatcher and the changes by operators. */
 import type { Clock } from '../../core/instant.ts'
-import { later } from '../../core/instant.ts'
+import { addDuration } from '../../core/instant.ts'
 import type { DeliveryRules } from '../../core/webhook/delivery-policy.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { createLoop } from '../../engine/loop.ts'
@@ -90,7 +90,7 @@ async function repeat(pass: () => Promise<boolean>): Promise<void> {
 
 /** Removes attempts after their retention, in steps. Several servers may do so at the same time. */
 async function prune({ engine, clock, dispatchRules }: WebhooksParts): Promise<void> {
-  const before = later(clock.now(), -dispatchRules.attemptRetentionUs)
+  const before = addDuration(clock.now(), -dispatchRules.attemptRetentionUs)
   for (;;) {
     const [{ removed }] = await engine().write([{ op: 'prune-deliveries', before, countMax: prunedMax }])
     if (removed < prunedMax) return

@@ -1,7 +1,7 @@
 import type { CampaignId } from '../../core/ids.ts'
 import type { Clock } from '../../core/instant.ts'
-import { nextKsuids } from '../../core/ksuid.ts'
-import type { Engine, Trace } from '../../engine/engine.ts'
+import { createKsuids } from '../../core/ksuid.ts'
+import type { Engine, Attribution } from '../../engine/engine.ts'
 import { KnownError } from '../../errors.ts'
 import type { AuditEntry } from '../../storage/contract/audit.ts'
 import type { CampaignLetter, StoredCampaign } from '../../storage/contract/campaigns.ts'
@@ -20,12 +20,12 @@ import { type LettersLog, type LettersParts, silent } from '../parts.ts'
 import { createSearch } from '../search.ts'
 import { readCauses } from './causes.ts'
 import { isDeadQueue } from './dead-queue.ts'
-import { fromDocument, toCampaign, toDocument } from './document.ts'
+import { decodeDocument, toCampaign, encodeDocument } from './document.ts'
 import { startPace } from './pace.ts'
 import { checkExpectedCount, describeIdle, type PreviewParts, previewCampaign } from './preview.ts'
 import { CampaignRunner, putCampaign } from './runner.ts'
 import { checkChanges, checkReason, checkSpec } from './spec.ts'
-import { adjust, afterFreezing, type CampaignFacts, cancel, pause, resume } from './state-machine.ts'
+import { adjust, applyFreezing, type CampaignFacts, cancel, pause, resume } from './state-machine.ts'
 import { createChanges, watchCampaign } from './watch.ts'
 
 /** The runner may change a campaign while a person's decision is written: then read it again and retry. */
@@ -40,7 +40,7 @@ const sentExaminedMax = 10
 export class CampaignService implements Campaigns {
   readonly #storage: StoreReads
   readonly #engine: Pick<Engine, 'write'>
-  readonly #lastLeaseCallAt: PreviewParts['lastLeaseCallAt']
+  readonly #lastLeaseCallAt: PreviewParts['readLastLeaseCallAt']
   readonly #clock: Clock
   readonly #random: () => number
   readonly #log: LettersLog
@@ -53,7 +53,7 @@ export class CampaignService implements Campaigns {
     this.#storage = parts.storage
     this.#engine = parts.engine
     const { storage, engine } = parts
-    this.#lastLeaseCallAt = engine.lastLeaseCallAt ?? ((queue) => storage.readLeaseCall(queue))
+    this.#lastLeaseCallAt = engine.readLastLeaseCallAt ?? ((queue) => storage.readLeaseCall(queue))
     this.#clock = parts.clock
     this.#random = parts.random ?? Math.random
     this.#log = log
@@ -74,27 +74,27 @@ export class CampaignService implements Campaigns {
     return previewCampaign(this.#previewParts(), checked, options)
   }
 
-  async create(given: CampaignSpec, trace: Trace): Promise<Campaign> {
-    const reason = checkReason(trace.reason)
+  async create(given: CampaignSpec, attribution: Attribution): Promise<Campaign> {
+    const reason = checkReason(attribution.reason)
     const spec = await this.#resolveIds(checkSpec(given))
     await this.#checkTarget(spec)
     await checkExpectedCount(this.#storage, spec)
     const now = this.#clock.now()
-    const [id = ''] = nextKsuids(this.#lastId, now, 1, this.#random)
+    const [id = ''] = createKsuids(this.#lastId, now, 1, this.#random)
     this.#lastId = id
     const { selection } = spec
     const letterIds = 'letterIds' in selection ? selection.letterIds : []
-    const freezing = newFacts(spec, trace.actor, reason, now)
-    const facts = letterIds.length > 0 ? afterFreezing(freezing, letterIds.length, now) : freezing
+    const freezing = createFacts(spec, attribution.actor, reason, now)
+    const facts = letterIds.length > 0 ? applyFreezing(freezing, letterIds.length, now) : freezing
     // The number of letters that a filter selects is known only after freezing, which writes its own row.
     const letters = 'letterIds' in selection ? { letters: letterIds.length } : {}
-    const details = { spec: toDocument(facts).spec, ...letters }
+    const details = { spec: encodeDocument(facts).spec, ...letters }
     await this.#engine.write([
       putCampaign({ id, version: 0 }, facts),
       ...(letterIds.length > 0 ? [{ op: 'freeze-ids', campaignId: id, letterIds } as const] : []),
-      createAuditCommand(this.#clock, { ...trace, reason }, 'campaign.create', [id], details),
+      createAuditCommand(this.#clock, { ...attribution, reason }, 'campaign.create', [id], details),
     ] as const)
-    this.#log.info({ campaign: id, name: spec.name, actor: trace.actor }, 'campaign was created')
+    this.#log.info({ campaign: id, name: spec.name, actor: attribution.actor }, 'campaign was created')
     return toCampaign(await this.#read(id), this.#clock.now())
   }
 
@@ -107,7 +107,7 @@ export class CampaignService implements Campaigns {
     return { ...campaign, waitsFor: [campaign.waitsFor, ...idle].join('; ') }
   }
 
-  causes(campaign: Campaign): Promise<CampaignCauses> {
+  readCauses(campaign: Campaign): Promise<CampaignCauses> {
     return readCauses(this.#storage, campaign)
   }
 
@@ -116,47 +116,47 @@ export class CampaignService implements Campaigns {
     return (await this.#storage.listCampaigns(query)).map((campaign) => toCampaign(campaign, now))
   }
 
-  letters(
+  listLetters(
     campaignId: CampaignId,
-    query: Parameters<Campaigns['letters']>[1],
+    query: Parameters<Campaigns['listLetters']>[1],
   ): Promise<readonly CampaignLetter[]> {
     return this.#storage.listCampaignLetters({ campaignId, ...query })
   }
 
-  async adjust(id: CampaignId, changes: CampaignChanges, trace: Trace): Promise<Campaign> {
+  async adjust(id: CampaignId, changes: CampaignChanges, attribution: Attribution): Promise<Campaign> {
     checkChanges(changes)
     const names = Object.keys(changes) as (keyof CampaignChanges)[]
     return this.#decide(
       id,
-      trace,
+      attribution,
       'campaign.adjust',
       (facts) => adjust(facts, changes, this.#clock.now()),
       ({ spec }) => ({ ...changes, before: Object.fromEntries(names.map((name) => [name, spec[name]])) }),
     )
   }
 
-  pause(id: CampaignId, trace: Trace): Promise<Campaign> {
-    return this.#decide(id, trace, 'campaign.pause', (facts) =>
-      pause(facts, trace.reason.trim(), this.#clock.now()),
+  pause(id: CampaignId, attribution: Attribution): Promise<Campaign> {
+    return this.#decide(id, attribution, 'campaign.pause', (facts) =>
+      pause(facts, attribution.reason.trim(), this.#clock.now()),
     )
   }
 
-  resume(id: CampaignId, trace: Trace): Promise<Campaign> {
-    return this.#decide(id, trace, 'campaign.resume', (facts, counts) =>
+  resume(id: CampaignId, attribution: Attribution): Promise<Campaign> {
+    return this.#decide(id, attribution, 'campaign.resume', (facts, counts) =>
       resume(facts, counts, this.#clock.now()),
     )
   }
 
-  cancel(id: CampaignId, trace: Trace): Promise<Campaign> {
-    return this.#decide(id, trace, 'campaign.cancel', (facts) =>
-      cancel(facts, trace.reason.trim(), this.#clock.now()),
+  cancel(id: CampaignId, attribution: Attribution): Promise<Campaign> {
+    return this.#decide(id, attribution, 'campaign.cancel', (facts) =>
+      cancel(facts, attribution.reason.trim(), this.#clock.now()),
     )
   }
 
   watch(id: CampaignId, signal: AbortSignal): AsyncIterable<Campaign> {
     return watchCampaign(
       () => this.get(id),
-      () => this.#changes.next(id, signal),
+      () => this.#changes.waitForNext(id, signal),
       signal,
     )
   }
@@ -180,7 +180,7 @@ export class CampaignService implements Campaigns {
 
   #previewParts(): PreviewParts {
     const storage = this.#storage
-    return { storage, now: this.#clock.now(), lastLeaseCallAt: this.#lastLeaseCallAt }
+    return { storage, now: this.#clock.now(), readLastLeaseCallAt: this.#lastLeaseCallAt }
   }
 
   async #read(id: CampaignId): Promise<StoredCampaign> {
@@ -192,30 +192,30 @@ export class CampaignService implements Campaigns {
   /** Writes a person's decision with its audit row. Writes nothing if nothing changes. */
   async #decide(
     id: CampaignId,
-    trace: Trace,
+    attribution: Attribution,
     action: Action,
     change: (facts: CampaignFacts, counts: Campaign['counts']) => CampaignFacts,
     describe: (facts: CampaignFacts) => AuditEntry['details'] = () => ({}),
   ): Promise<Campaign> {
     for (let tries = 1; ; tries++) {
       const found = await this.#read(id)
-      const facts = fromDocument(found)
+      const facts = decodeDocument(found)
       const changed = change(facts, found.counts)
       if (changed === facts) return toCampaign(found, this.#clock.now())
       const { name } = facts.spec
       const details = { name, from: facts.state, counts: found.counts, ...describe(facts) }
-      const reason = trace.reason.trim()
+      const reason = attribution.reason.trim()
       try {
         await this.#engine.write([
           putCampaign(found, changed),
-          createAuditCommand(this.#clock, { ...trace, reason }, action, [id], details),
+          createAuditCommand(this.#clock, { ...attribution, reason }, action, [id], details),
         ])
       } catch (error) {
         const isRace = error instanceof KnownError && error.code === 'CAMPAIGN_CHANGED'
         if (isRace && tries < triesMax) continue
         throw error
       }
-      this.#log.info({ campaign: id, name, actor: trace.actor }, `${action}: campaign is ${changed.state}`)
+      this.#log.info({ campaign: id, name, actor: attribution.actor }, `${action}: campaign is ${changed.state}`)
       this.#changes.notify(id)
       return toCampaign(await this.#read(id), this.#clock.now())
     }
@@ -233,17 +233,17 @@ export class CampaignService implements Campaigns {
 
   async #checkTarget({ target }: CampaignSpec): Promise<void> {
     if (target === null) return
-    const refused = (sentence: string) => new KnownError('TARGET_INVALID', sentence)
+    const createTargetError = (sentence: string) => new KnownError('TARGET_INVALID', sentence)
     if ((await this.#storage.getQueue(target)) === null)
-      throw refused(`the target queue ${target} does not exist`)
+      throw createTargetError(`the target queue ${target} does not exist`)
     const queues = await this.#storage.listQueues({ countMax: queuesMax })
     if (await isDeadQueue(this.#storage, queues, target)) {
-      throw refused(`queue ${target} is a dead queue; letters are never redriven to one`)
+      throw createTargetError(`queue ${target} is a dead queue; letters are never redriven to one`)
     }
   }
 }
 
-function newFacts(spec: CampaignSpec, actor: string, reason: string, now: number): CampaignFacts {
+function createFacts(spec: CampaignSpec, actor: string, reason: string, now: number): CampaignFacts {
   return {
     spec,
     state: 'freezing',
@@ -256,7 +256,7 @@ function newFacts(spec: CampaignSpec, actor: string, reason: string, now: number
     endedAt: null,
     size: null,
     frozenUntil: null,
-    placeDone: null,
+    positionDone: null,
     pace: startPace(now),
     overlooked: { ended: 0, bad: 0 },
     recent: [],

@@ -33,8 +33,8 @@ export async function readCauses(
   const groups = await storage.listGroups({ filter: { groupIds }, countMax: causesMax, isEmptyToo: true })
   const byId = new Map(groups.map((group) => [group.id, group]))
   const causes = largest.map((cause) => {
-    const { title = '', reason = '', errorClass = '' } = byId.get(cause.groupId) ?? {}
-    return { ...cause, title, reason, errorClass }
+    const { title = '', errorCode = '', errorClass = '' } = byId.get(cause.groupId) ?? {}
+    return { ...cause, title, reason: errorCode, errorClass }
   })
   return { causes, examinedCount: letterIds.length }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { noon } from '../../../test/make.ts'
 import type { CampaignDocument } from '../../storage/contract/campaigns.ts'
-import { fromDocument, namedIdsKept, toDocument } from './document.ts'
+import { decodeDocument, namedIdsKept, encodeDocument } from './document.ts'
 import type { CampaignFacts } from './state-machine.ts'
 
 /** As stored before documents had a version. */
@@ -37,14 +37,14 @@ const facts: CampaignFacts = {
   endedAt: null,
   size: 100,
   frozenUntil: { value: noon, id: 'a' },
-  placeDone: 5,
+  positionDone: 5,
   pace: { since: noon, at: noon + 7, tokens: 0.5 },
   overlooked: { ended: 5, bad: 1 },
   recent: [[1_794_744_000, 5]],
 }
 
 const parse = (text: string): CampaignDocument => JSON.parse(text) as CampaignDocument
-const decode = (document: CampaignDocument): CampaignFacts => fromDocument({ id: 'c1', document })
+const decode = (document: CampaignDocument): CampaignFacts => decodeDocument({ id: 'c1', document })
 
 describe('the document of a campaign', () => {
   it('a document that was stored without a format version is decoded', () => {
@@ -52,7 +52,7 @@ describe('the document of a campaign', () => {
   })
 
   it('a document is stored with its format version and decodes to the same facts', () => {
-    const document = parse(JSON.stringify(toDocument(facts)))
+    const document = parse(JSON.stringify(encodeDocument(facts)))
     expect(document.formatVersion).toBe(2)
     expect(decode(document)).toEqual(facts)
   })
@@ -60,7 +60,7 @@ describe('the document of a campaign', () => {
   it('a document keeps the first named letters only', () => {
     const letterIds = Array.from({ length: namedIdsKept + 1 }, (_, index) => `letter-${index}`)
     const named = { ...facts, spec: { ...facts.spec, selection: { letterIds } } }
-    expect(decode(toDocument(named)).spec.selection).toEqual({ letterIds: letterIds.slice(0, namedIdsKept) })
+    expect(decode(encodeDocument(named)).spec.selection).toEqual({ letterIds: letterIds.slice(0, namedIdsKept) })
   })
 
   it('a document of a newer format version is refused with both versions', () => {
@@ -73,12 +73,12 @@ describe('the document of a campaign', () => {
   })
 
   it('fields that describe progress have a default, and limits do not', () => {
-    const { pace, overlooked, recent, placeDone, frozenUntil, ...rest } = parse(withoutVersion)
+    const { pace, overlooked, recent, positionDone, frozenUntil, ...rest } = parse(withoutVersion)
     expect(decode(rest)).toMatchObject({
       pace: { since: noon + 7, at: noon + 7, tokens: 0 },
       overlooked: { ended: 0, bad: 0 },
       recent: [],
-      placeDone: null,
+      positionDone: null,
       frozenUntil: null,
     })
     const { ratePerSecond, ...unlimited } = rest.spec as Record<string, unknown>

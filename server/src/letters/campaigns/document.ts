@@ -30,11 +30,11 @@ type StoredSelection = Readonly<
  */
 export const namedIdsKept = 100
 
-export function toDocument(facts: CampaignFacts): StoredFacts {
+export function encodeDocument(facts: CampaignFacts): StoredFacts {
   return { formatVersion, ...facts, spec: encodeSpec(facts.spec) }
 }
 
-export function fromDocument({ id, document }: Pick<StoredCampaign, 'id' | 'document'>): CampaignFacts {
+export function decodeDocument({ id, document }: Pick<StoredCampaign, 'id' | 'document'>): CampaignFacts {
   const { formatVersion: version = 1 } = document
   if (version > formatVersion) {
     throw new KnownError(
@@ -47,12 +47,12 @@ export function fromDocument({ id, document }: Pick<StoredCampaign, 'id' | 'docu
 
 /** Decodes the spec in a document, or in the audit row of the campaign's creation. */
 export function decodeSpec(spec: unknown): CampaignSpec {
-  return readSpec(JsonObject.from(spec, 'the spec of a campaign'))
+  return readSpec(JsonObject.parse(spec, 'the spec of a campaign'))
 }
 
 export function toCampaign(stored: StoredCampaign, now: number): Campaign {
-  const facts = fromDocument(stored)
-  const { frozenUntil, placeDone, pace, overlooked, recent, ...shown } = facts
+  const facts = decodeDocument(stored)
+  const { frozenUntil, positionDone, pace, overlooked, recent, ...shown } = facts
   const { counts } = stored
   return {
     id: stored.id,
@@ -80,24 +80,24 @@ function encodeSelection(selection: CampaignSpec['selection']): StoredSelection 
 }
 
 function decodeFacts(document: JsonObject): CampaignFacts {
-  const updatedAt = document.number('updatedAt')
-  const overlooked = document.object('overlooked', { ended: 0, bad: 0 })
-  const pace = document.object('pace', startPace(updatedAt))
+  const updatedAt = document.readNumber('updatedAt')
+  const overlooked = document.readObject('overlooked', { ended: 0, bad: 0 })
+  const pace = document.readObject('pace', startPace(updatedAt))
   return {
-    spec: readSpec(document.object('spec')),
-    state: document.text('state') as CampaignState,
-    stateReason: document.text('stateReason', ''),
-    actor: document.text('actor', ''),
-    reason: document.text('reason', ''),
-    createdAt: document.number('createdAt'),
+    spec: readSpec(document.readObject('spec')),
+    state: document.readText('state') as CampaignState,
+    stateReason: document.readText('stateReason', ''),
+    actor: document.readText('actor', ''),
+    reason: document.readText('reason', ''),
+    createdAt: document.readNumber('createdAt'),
     updatedAt,
-    startedAt: document.numberOrNull('startedAt'),
-    endedAt: document.numberOrNull('endedAt'),
-    size: document.numberOrNull('size'),
+    startedAt: document.readNumberOrNull('startedAt'),
+    endedAt: document.readNumberOrNull('endedAt'),
+    size: document.readNumberOrNull('size'),
     frozenUntil: (document.fields.frozenUntil ?? null) as LetterCursor | null,
-    placeDone: document.numberOrNull('placeDone'),
-    pace: { since: pace.number('since'), at: pace.number('at'), tokens: pace.number('tokens') },
-    overlooked: { ended: overlooked.number('ended'), bad: overlooked.number('bad') },
+    positionDone: document.readNumberOrNull('placeDone'),
+    pace: { since: pace.readNumber('since'), at: pace.readNumber('at'), tokens: pace.readNumber('tokens') },
+    overlooked: { ended: overlooked.readNumber('ended'), bad: overlooked.readNumber('bad') },
     recent: (document.fields.recent ?? []) as CampaignFacts['recent'],
   }
 }
@@ -105,25 +105,25 @@ function decodeFacts(document: JsonObject): CampaignFacts {
 /** A limit has no default: a campaign whose rate is unknown must not run without one. */
 function readSpec(spec: JsonObject): CampaignSpec {
   return {
-    name: spec.text('name'),
-    action: spec.text('action') as CampaignSpec['action'],
-    selection: decodeSelection(spec.object('selection')),
-    target: spec.textOrNull('target'),
+    name: spec.readText('name'),
+    action: spec.readText('action') as CampaignSpec['action'],
+    selection: decodeSelection(spec.readObject('selection')),
+    target: spec.readTextOrNull('target'),
     isDeadAllowed: spec.fields.isDeadAllowed === true,
-    canaryCount: spec.number('canaryCount'),
-    ratePerSecond: spec.number('ratePerSecond'),
-    rampUs: spec.number('rampUs'),
-    haltRatio: spec.number('haltRatio'),
-    haltMin: spec.number('haltMin'),
-    limit: spec.numberOrNull('limit'),
-    expectedCount: spec.numberOrNull('expectedCount'),
+    canaryCount: spec.readNumber('canaryCount'),
+    ratePerSecond: spec.readNumber('ratePerSecond'),
+    rampUs: spec.readNumber('rampUs'),
+    haltRatio: spec.readNumber('haltRatio'),
+    haltMin: spec.readNumber('haltMin'),
+    limit: spec.readNumberOrNull('limit'),
+    expectedCount: spec.readNumberOrNull('expectedCount'),
   }
 }
 
 function decodeSelection(selection: JsonObject): CampaignSpec['selection'] {
   const { letterIds } = selection.fields
   if (Array.isArray(letterIds)) return { letterIds: letterIds as string[] }
-  const { keyBase64, ...filter } = selection.object('filter').fields
+  const { keyBase64, ...filter } = selection.readObject('filter').fields
   if (typeof keyBase64 !== 'string') return { filter: filter as LetterFilter }
   return { filter: { ...(filter as LetterFilter), key: new Uint8Array(Buffer.from(keyBase64, 'base64')) } }
 }
@@ -138,35 +138,35 @@ class JsonObject {
     this.#name = name
   }
 
-  static from(value: unknown, name: string): JsonObject {
+  static parse(value: unknown, name: string): JsonObject {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
       throw new Error(`${name} is not an object`)
     }
     return new JsonObject(value as CampaignDocument, name)
   }
 
-  object(field: string, missing?: object): JsonObject {
-    return JsonObject.from(this.fields[field] ?? missing, `${field} in ${this.#name}`)
+  readObject(field: string, missing?: object): JsonObject {
+    return JsonObject.parse(this.fields[field] ?? missing, `${field} in ${this.#name}`)
   }
 
-  text(field: string, missing?: string): string {
+  readText(field: string, missing?: string): string {
     const value = this.fields[field] ?? missing
     if (typeof value === 'string') return value
     throw this.#mismatch(field, 'a text')
   }
 
-  textOrNull(field: string): string | null {
-    return (this.fields[field] ?? null) === null ? null : this.text(field)
+  readTextOrNull(field: string): string | null {
+    return (this.fields[field] ?? null) === null ? null : this.readText(field)
   }
 
-  number(field: string): number {
+  readNumber(field: string): number {
     const value = this.fields[field]
     if (typeof value === 'number') return value
     throw this.#mismatch(field, 'a number')
   }
 
-  numberOrNull(field: string): number | null {
-    return (this.fields[field] ?? null) === null ? null : this.number(field)
+  readNumberOrNull(field: string): number | null {
+    return (this.fields[field] ?? null) === null ? null : this.readNumber(field)
   }
 
   #mismatch(field: string, expected: string): Error {

@@ -1,4 +1,4 @@
-import { type Clock, type Instant, later } from '../../core/instant.ts'
+import { type Clock, type Instant, addDuration } from '../../core/instant.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { HeldLock } from '../../storage/contract/locks.ts'
 
@@ -40,7 +40,7 @@ export function createHeldLocks(
       const had = held.get(name)
       if (had !== undefined && isSince(had.at, now, holdUs / 2)) return had.lock
       if (had === undefined && isSince(busyAt.get(name), now, busyUs)) return null
-      const deadline = later(now, holdUs)
+      const deadline = addDuration(now, holdUs)
       const [lock] = await engine.write([{ op: 'acquire-lock', name, owner, now, deadline }])
       held.delete(name)
       busyAt.delete(name)

@@ -24,7 +24,7 @@ export function fillPace(pace: Pace, speed: Speed, now: Instant): Pace {
   if (speed.ratePerSecond === 0) return { ...pace, at: now, tokens: Number.POSITIVE_INFINITY }
   if (now < pace.at) return moveBack(pace, now)
   const gained = integrateRate(speed, now - pace.since) - integrateRate(speed, pace.at - pace.since)
-  const tokensMax = Math.max(rateAt(speed, now - pace.since), 1)
+  const tokensMax = Math.max(computeRate(speed, now - pace.since), 1)
   return { ...pace, at: now, tokens: Math.min(pace.tokens + gained, tokensMax) }
 }
 
@@ -41,7 +41,7 @@ export function spendPace(pace: Pace, count: number): Pace {
 }
 
 /** Letters per second at a time after the start. */
-export function rateAt({ ratePerSecond, rampUs }: Speed, elapsedUs: number): number {
+export function computeRate({ ratePerSecond, rampUs }: Speed, elapsedUs: number): number {
   return rampUs === 0 ? ratePerSecond : ratePerSecond * Math.min(Math.max(elapsedUs, 0) / rampUs, 1)
 }
 

@@ -9,19 +9,19 @@ import { countFitting } from '../step-size.ts'
 
 export interface LetterPrefetch {
   /** The next pending letters after a place, fewer if they are large; null: from the first one. */
-  next(
+  takeNext(
     campaignId: CampaignId,
-    afterPlace: number | null,
+    afterPosition: number | null,
     countMax: number,
   ): Promise<readonly CampaignLetter[]>
   /** Starts reading the letters that `next` will return. Never fails: at worst, `next` reads them itself. */
-  readAhead(campaignId: CampaignId, afterPlace: number, countMax: number): void
+  readAhead(campaignId: CampaignId, afterPosition: number, countMax: number): void
   /** Forgets all other campaigns. */
   keepOnly(campaignIds: ReadonlySet<CampaignId>): void
 }
 
 type Prefetched = Readonly<{
-  afterPlace: number
+  afterPosition: number
   countMax: number
   letters: Promise<readonly CampaignLetter[] | undefined>
 }>
@@ -31,31 +31,31 @@ export function createLetterPrefetch(
 ): LetterPrefetch {
   const prefetched = new Map<string, Prefetched>()
 
-  const list = async (campaignId: CampaignId, afterPlace: number | null, countMax: number) => {
+  const list = async (campaignId: CampaignId, afterPosition: number | null, countMax: number) => {
     const letters = await storage.listCampaignLetters({
       campaignId,
       states: ['pending'],
-      ...(afterPlace !== null && { afterPlace }),
+      ...(afterPosition !== null && { afterPosition }),
       countMax,
     })
     const ids = letters.map(({ letterId }) => letterId)
     return letters.slice(0, await countFitting(storage, ids))
   }
-  const readAndPrefetch = async (campaignId: CampaignId, afterPlace: number, countMax: number) => {
-    const letters = await list(campaignId, afterPlace, countMax)
+  const readAndPrefetch = async (campaignId: CampaignId, afterPosition: number, countMax: number) => {
+    const letters = await list(campaignId, afterPosition, countMax)
     await storage.prefetchLetters(letters.map(({ letterId }) => letterId))
     return letters
   }
   return {
-    next: async (campaignId, afterPlace, countMax) => {
+    takeNext: async (campaignId, afterPosition, countMax) => {
       const ahead = prefetched.get(campaignId)
       prefetched.delete(campaignId)
-      const isWanted = ahead?.afterPlace === afterPlace && ahead.countMax === countMax
-      return (isWanted ? await ahead.letters : undefined) ?? list(campaignId, afterPlace, countMax)
+      const isWanted = ahead?.afterPosition === afterPosition && ahead.countMax === countMax
+      return (isWanted ? await ahead.letters : undefined) ?? list(campaignId, afterPosition, countMax)
     },
-    readAhead: (campaignId, afterPlace, countMax) => {
-      const letters = readAndPrefetch(campaignId, afterPlace, countMax).catch(() => undefined)
-      prefetched.set(campaignId, { afterPlace, countMax, letters })
+    readAhead: (campaignId, afterPosition, countMax) => {
+      const letters = readAndPrefetch(campaignId, afterPosition, countMax).catch(() => undefined)
+      prefetched.set(campaignId, { afterPosition, countMax, letters })
     },
     keepOnly: (campaignIds) => {
       for (const id of prefetched.keys()) if (!campaignIds.has(id)) prefetched.delete(id)

@@ -1,7 +1,7 @@
 /** Previews a campaign: what it would do now. Reads only, for about one second at most. */
 import type { LetterId, QueueName } from '../../core/ids.ts'
 import { type Instant, usPerSecond } from '../../core/instant.ts'
-import { type Item, listedState } from '../../core/item.ts'
+import { type Item, toListedState } from '../../core/item.ts'
 import { findDiscardRefusal, findRedriveRefusal, type LetterRefusal } from '../../core/letter-decisions.ts'
 import type { Queue } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
@@ -10,7 +10,7 @@ import type { StoreReads } from '../../storage/contract/storage.ts'
 import { lettersFirst, searchMsDefault, searchMsLong } from '../../storage/search/pacer.ts'
 import { searchLetters } from '../../storage/search/search-letters.ts'
 import type { CampaignPreview, CampaignSpec, PreviewOptions } from '../letters.ts'
-import { areCountsExact, countedPart, isCounted } from '../search.ts'
+import { areCountsExact, toCountedFilter, isCounted } from '../search.ts'
 import { isDeadQueue } from './dead-queue.ts'
 import { completeFilter } from './spec.ts'
 
@@ -36,7 +36,7 @@ export type PreviewParts = Readonly<{
   storage: StoreReads
   now: Instant
   /** When a worker last asked any server for items of the queue; null: none ever did. */
-  lastLeaseCallAt: (queue: QueueName) => Promise<Instant | null>
+  readLastLeaseCallAt: (queue: QueueName) => Promise<Instant | null>
 }>
 
 export async function previewCampaign(
@@ -91,10 +91,10 @@ export async function checkExpectedCount(storage: StoreReads, spec: CampaignSpec
       ? { count: selection.letterIds.length, isExact: true }
       : await examineFilter(storage, spec, completeFilter(spec, selection.filter), search)
   if (count === expectedCount || (!isExact && count < expectedCount)) return
-  throw selectionChanged(count, expectedCount, isExact)
+  throw createSelectionChangedError(count, expectedCount, isExact)
 }
 
-export function selectionChanged(count: number, expectedCount: number, isExact = true): KnownError {
+export function createSelectionChangedError(count: number, expectedCount: number, isExact = true): KnownError {
   const selected = `${isExact ? '' : 'at least '}${count}`
   return new KnownError(
     'SELECTION_CHANGED',
@@ -124,7 +124,7 @@ async function examineNamed(
   }
   for (const [refusal, count] of skipped)
     warnings.push(`${count} of the letters named will be skipped: ${refusal}`)
-  return { ...examined.found(), count: ids.length, isExact: true, examinedCount: ids.length }
+  return { ...examined.summarize(), count: ids.length, isExact: true, examinedCount: ids.length }
 }
 
 /** Counts named letters that are archived or missing. */
@@ -169,13 +169,13 @@ async function examineFilter(
   const seen = new ExaminedLetters(spec)
   const { found, examinedCount } = await searchLetters(storage, {
     filter,
-    order: 'diedAt',
+    order: 'deadLetteredAt',
     isDescending: false,
     countMax: sampleMax,
     bytes: 'head',
   })
   seen.add(found.map(({ item }) => item))
-  return { ...seen.found(), ...counted, isExact: true, examinedCount }
+  return { ...seen.summarize(), ...counted, isExact: true, examinedCount }
 }
 
 async function examineAll(
@@ -195,7 +195,7 @@ async function examineAll(
       storage,
       {
         filter,
-        order: 'diedAt',
+        order: 'deadLetteredAt',
         isDescending: false,
         countMax: Math.min(isSampled ? sampleMax : lettersFirst, countMax - seen.count),
         // The sample shows the beginning of each payload; letters that are only counted need no bytes.
@@ -206,8 +206,8 @@ async function examineAll(
     )
     seen.add(page.found.map(({ item }) => item))
     examinedCount += page.examinedCount
-    if (page.next === null || seen.count >= countMax) return { ...seen.found(), isExact: true, examinedCount }
-    if (elapsedMs() >= deadline) return { ...seen.found(), isExact: false, examinedCount }
+    if (page.next === null || seen.count >= countMax) return { ...seen.summarize(), isExact: true, examinedCount }
+    if (elapsedMs() >= deadline) return { ...seen.summarize(), isExact: false, examinedCount }
     after = page.next
   }
 }
@@ -239,7 +239,7 @@ class ExaminedLetters {
     for (const letter of letters) {
       if (!this.isSampleFull) this.#sample.push(letter)
       this.#count++
-      add(this.#states, listedState(letter), 1)
+      add(this.#states, toListedState(letter), 1)
       if (isSent(this.#spec, letter.state)) {
         add(this.#targets, this.#spec.target ?? letter.origin?.name ?? '', 1)
         add(this.#origins, letter.origin?.name ?? '', 1)
@@ -249,7 +249,7 @@ class ExaminedLetters {
     }
   }
 
-  found(): Omit<Found, 'isExact' | 'examinedCount'> {
+  summarize(): Omit<Found, 'isExact' | 'examinedCount'> {
     return {
       count: this.#count,
       sample: this.#sample,
@@ -333,13 +333,13 @@ async function warnAboutTargets(
 
 /** Why letters that are sent to the queue may wait: nobody leases from it. Undefined: somebody does. */
 export async function describeIdle(
-  { storage, now, lastLeaseCallAt }: PreviewParts,
+  { storage, now, readLastLeaseCallAt }: PreviewParts,
   queue: QueueName,
 ): Promise<string | undefined> {
-  const partitions = await storage.counts({ queue })
+  const partitions = await storage.readCounts({ queue })
   if (partitions.some(({ leased }) => leased > 0)) return undefined
   const waiting = partitions.reduce((sum, each) => sum + each.waiting, 0)
-  const last = await lastLeaseCallAt(queue)
+  const last = await readLastLeaseCallAt(queue)
   if (last !== null && now - last < leasedLatelyUs) return undefined
   const asked =
     last === null
@@ -387,10 +387,10 @@ async function warnAboutLeftOut(
   filter: LetterFilter,
 ): Promise<readonly string[]> {
   if (!isCounted(filter)) return []
-  const rows = await storage.countLetters({ filter: countedPart(filter), by: ['state'] })
-  const countOf = (wanted: string): number => rows.find(({ state }) => state === wanted)?.count ?? 0
+  const rows = await storage.countLetters({ filter: toCountedFilter(filter), by: ['state'] })
+  const findCount = (wanted: string): number => rows.find(({ state }) => state === wanted)?.count ?? 0
   const warnings: string[] = []
-  const [leased, dead] = [countOf('leased'), countOf('dead')]
+  const [leased, dead] = [findCount('leased'), findCount('dead')]
   if (leased > 0)
     warnings.push(`${leased} letters are left out because a redrive is in progress or a consumer holds them`)
   if (spec.action === 'discard' || spec.isDeadAllowed) return warnings
@@ -425,12 +425,12 @@ async function warnAboutExhausted(
   queues: ReadonlyMap<string, Queue>,
 ): Promise<readonly string[]> {
   if (spec.action === 'discard' || spec.isDeadAllowed || !isCounted(filter)) return []
-  const rows = await storage.countLetters({ filter: countedPart(filter), by: ['queue', 'state', 'redrives'] })
-  const capOf = (queue: QueueName): number =>
+  const rows = await storage.countLetters({ filter: toCountedFilter(filter), by: ['queue', 'state', 'retryCount'] })
+  const findCap = (queue: QueueName): number =>
     queues.get(queue)?.redrive.redrivesMax ?? Number.POSITIVE_INFINITY
-  const exhausted = rows.reduce((sum, { state, queue, redrives, count }) => {
+  const exhausted = rows.reduce((sum, { state, queue, retryCount, count }) => {
     const isWaiting = state === 'waiting' || state === 'scheduled'
-    return isWaiting && (redrives ?? 0) >= capOf(queue ?? '') ? sum + count : sum
+    return isWaiting && (retryCount ?? 0) >= findCap(queue ?? '') ? sum + count : sum
   }, 0)
   return exhausted === 0 ? [] : [`${exhausted} letters have used up their redrives and will be skipped`]
 }

@@ -18,21 +18,21 @@ import type { PutCampaign, StoredCampaign } from '../../storage/contract/campaig
 import type { RedriveResult } from '../../storage/contract/letters.ts'
 import type { HeldLock } from '../../storage/contract/locks.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'
-import { createAuditCommand, policyTrace } from '../audit.ts'
+import { createAuditCommand, policyAttribution } from '../audit.ts'
 import { type CampaignSteps, type LettersLog, stepLettersMax } from '../parts.ts'
-import { fromDocument, toDocument } from './document.ts'
+import { decodeDocument, encodeDocument } from './document.ts'
 import { createHeldLocks, type HeldLocks } from './locks.ts'
 import { createLetterPrefetch, type LetterPrefetch } from './prefetch.ts'
 import { completeFilter } from './spec.ts'
 import {
   activeStoredStates,
-  afterFreezing,
-  afterSending,
+  applyFreezing,
+  applySending,
   type CampaignFacts,
   countAll,
-  nextStep,
+  planStep,
   type Step,
-  storedState,
+  toStoredState,
 } from './state-machine.ts'
 import { createThrottle } from './throttle.ts'
 
@@ -120,7 +120,7 @@ export class CampaignRunner {
     const { state, stateReason } = facts
     const stop = createAuditCommand(
       this.#clock,
-      { ...policyTrace, reason: stateReason },
+      { ...policyAttribution, reason: stateReason },
       state === 'halted' ? 'campaign.halt' : 'campaign.pause',
       [stored.id],
       {
@@ -174,21 +174,21 @@ export class CampaignRunner {
     if (frozen === null) return
     const now = this.#clock.now()
     const size = countAll(frozen.counts)
-    const trace = { actor: facts.actor, reason: facts.reason, requestId: '' }
-    const audit = createAuditCommand(this.#clock, trace, 'campaign.freeze', [stored.id], { letters: size })
-    await this.#update({ ...stored, counts: frozen.counts }, afterFreezing(facts, size, now), lock, [audit])
+    const attribution = { actor: facts.actor, reason: facts.reason, requestId: '' }
+    const audit = createAuditCommand(this.#clock, attribution, 'campaign.freeze', [stored.id], { letters: size })
+    await this.#update({ ...stored, counts: frozen.counts }, applyFreezing(facts, size, now), lock, [audit])
   }
 
   async #send(stored: StoredCampaign, facts: CampaignFacts, countMax: number, lock: HeldLock): Promise<void> {
     const { id } = stored
-    const batch = await this.#prefetch.next(id, facts.placeDone, countMax)
+    const batch = await this.#prefetch.takeNext(id, facts.positionDone, countMax)
     const last = batch.at(-1)
     if (last === undefined)
-      throw new Error(`campaign ${id} has pending letters before place ${facts.placeDone}`)
+      throw new Error(`campaign ${id} has pending letters before place ${facts.positionDone}`)
     const now = this.#clock.now()
-    const put = putCampaign(stored, afterSending(facts, { count: batch.length, placeDone: last.place }, now))
+    const put = putCampaign(stored, applySending(facts, { count: batch.length, positionDone: last.position }, now))
     const { spec, actor, reason } = facts
-    const letters = batch.map(({ letterId, place }) => ({ letterId, campaign: { id, place } }))
+    const letters = batch.map(({ letterId, position }) => ({ letterId, campaign: { id, position } }))
     const fence = { op: 'fence', lock } as const
     if (spec.action === 'discard') {
       await this.#engine.write([fence, put, { op: 'discard', letters, reason, now }])
@@ -198,7 +198,7 @@ export class CampaignRunner {
     // A campaign with a rate waits between its steps anyway, and its next step may have another size.
     if (spec.ratePerSecond === 0 && stored.counts.pending > batch.length) {
       const after = stored.counts.pending - batch.length
-      this.#prefetch.readAhead(id, last.place, Math.min(after, this.#steps.sentMax))
+      this.#prefetch.readAhead(id, last.position, Math.min(after, this.#steps.sentMax))
     }
     const [, , redriven] = await this.#engine.write([
       fence,
@@ -213,7 +213,7 @@ export class CampaignRunner {
       },
     ] as const)
     this.#log.info(
-      { campaign: id, letters: letters.length, sent: startedCount(redriven) },
+      { campaign: id, letters: letters.length, sent: countStarted(redriven) },
       'campaign sent letters',
     )
   }
@@ -244,15 +244,15 @@ export class CampaignRunner {
     const { id } = seen
     const name = `campaign/${id}`
     // Most passes find campaigns that wait for time or for workers. Check this first: it needs no lock.
-    if (nextStep(fromDocument(seen), seen.counts, this.#clock.now(), this.#steps.sentMax).kind === 'wait')
+    if (planStep(decodeDocument(seen), seen.counts, this.#clock.now(), this.#steps.sentMax).kind === 'wait')
       return false
     const lock = await this.#locks.hold(name)
     if (lock === null) return false
     try {
       const stored = await this.#storage.getCampaign(id)
       if (stored === null) return false
-      const facts = fromDocument(stored)
-      const step = nextStep(facts, stored.counts, this.#clock.now(), this.#steps.sentMax)
+      const facts = decodeDocument(stored)
+      const step = planStep(facts, stored.counts, this.#clock.now(), this.#steps.sentMax)
       if (step.kind === 'wait') return false
       await this.#runStep(stored, facts, step, lock)
       this.#onChanged(id)
@@ -298,12 +298,12 @@ export function putCampaign(
     op: 'put-campaign',
     id,
     version,
-    state: storedState(facts),
-    document: toDocument(facts),
+    state: toStoredState(facts),
+    document: encodeDocument(facts),
     isRequired: true,
   }
 }
 
-function startedCount(redriven: readonly RedriveResult[]): number {
+function countStarted(redriven: readonly RedriveResult[]): number {
   return redriven.filter(({ isStarted }) => isStarted).length
 }

@@ -22,10 +22,10 @@ export const campaignBounds = {
 export function checkSpec(spec: CampaignSpec): CampaignSpec {
   const { canaryMax, nameMax, countMax } = campaignBounds
   const name = spec.name.trim()
-  if (name === '') throw refused('a campaign needs a name')
-  if (name.length > nameMax) throw refused(`the name has ${name.length} characters; the limit is ${nameMax}`)
+  if (name === '') throw createSpecError('a campaign needs a name')
+  if (name.length > nameMax) throw createSpecError(`the name has ${name.length} characters; the limit is ${nameMax}`)
   if (spec.action !== 'redrive' && spec.action !== 'discard')
-    throw refused(`action is ${JSON.stringify(spec.action)}; it must be "redrive" or "discard"`)
+    throw createSpecError(`action is ${JSON.stringify(spec.action)}; it must be "redrive" or "discard"`)
   checkTexts(spec, 'the campaign')
   checkInteger('canaryCount', spec.canaryCount, 0, canaryMax)
   if (spec.limit !== null) checkInteger('limit', spec.limit, 1, countMax)
@@ -49,12 +49,12 @@ export function checkChanges({ ratePerSecond, rampUs, haltRatio, haltMin }: Camp
 /** A ramp without a rate is refused: the caller wants to be careful, but all letters would go immediately. */
 export function checkRamp({ rampUs, ratePerSecond }: Pick<CampaignSpec, 'rampUs' | 'ratePerSecond'>): void {
   if (rampUs > 0 && ratePerSecond === 0)
-    throw refused('a ramp has no effect without a rate; set a rate per second, or omit the ramp')
+    throw createSpecError('a ramp has no effect without a rate; set a rate per second, or omit the ramp')
 }
 
 export function checkReason(reason: string): string {
   const text = reason.trim()
-  if (text === '') throw refused('a campaign needs a reason')
+  if (text === '') throw createSpecError('a campaign needs a reason')
   checkTexts(text, 'the reason')
   return text
 }
@@ -75,35 +75,35 @@ function openStates({
 }
 
 function checkIds(ids: readonly string[]): void {
-  if (ids.length === 0) throw refused('the selection names no letters')
+  if (ids.length === 0) throw createSpecError('the selection names no letters')
   if (ids.length > namedLettersMax) {
-    throw refused(`the selection names ${ids.length} letters; the limit is ${namedLettersMax}. Use a filter`)
+    throw createSpecError(`the selection names ${ids.length} letters; the limit is ${namedLettersMax}. Use a filter`)
   }
   const odd = ids.find((id) => toLetterUuid(id) === undefined)
-  if (odd !== undefined) throw refused(`${JSON.stringify(odd.slice(0, 50))} is not a letter id`)
+  if (odd !== undefined) throw createSpecError(`${JSON.stringify(odd.slice(0, 50))} is not a letter id`)
 }
 
 function checkInteger(field: string, value: number, min: number, max: number): void {
   if (Number.isInteger(value) && value >= min && value <= max) return
-  throw refused(`${field} is ${value}; it must be a whole number from ${min} to ${max}`)
+  throw createSpecError(`${field} is ${value}; it must be a whole number from ${min} to ${max}`)
 }
 
 function checkRange(field: string, value: number, min: number, max: number): void {
   if (Number.isFinite(value) && value >= min && value <= max) return
-  throw refused(`${field} is ${value}; it must be from ${min} to ${max}`)
+  throw createSpecError(`${field} is ${value}; it must be from ${min} to ${max}`)
 }
 
 /** Checks every text of the document. */
 function checkTexts(value: unknown, where: string): void {
   if (typeof value === 'string') {
     const fault = findTextFault(value)
-    if (fault !== undefined) throw refused(`${where} contains ${fault}`)
+    if (fault !== undefined) throw createSpecError(`${where} contains ${fault}`)
   } else if (value instanceof Uint8Array) return
   else if (typeof value === 'object' && value !== null) {
     for (const each of Object.values(value)) checkTexts(each, where)
   }
 }
 
-function refused(sentence: string): KnownError {
+function createSpecError(sentence: string): KnownError {
   return new KnownError('BAD_REQUEST', sentence)
 }

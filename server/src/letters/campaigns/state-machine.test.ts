@@ -4,19 +4,19 @@ import { noon, second } from '../../../test/make.ts'
 import type { Instant } from '../../core/instant.ts'
 import type { CampaignCounts } from '../../storage/contract/campaigns.ts'
 import type { CampaignSpec } from '../letters.ts'
-import { fromDocument, toDocument } from './document.ts'
+import { decodeDocument, encodeDocument } from './document.ts'
 import { startPace } from './pace.ts'
 import {
   adjust,
-  afterFreezing,
-  afterSending,
+  applyFreezing,
+  applySending,
   type CampaignFacts,
   cancel,
   measureRate,
-  nextStep,
+  planStep,
   pause,
   resume,
-  storedState,
+  toStoredState,
 } from './state-machine.ts'
 
 const aSpec = (changes: Partial<CampaignSpec> = {}): CampaignSpec => ({
@@ -46,7 +46,7 @@ const facts = (changes: Partial<CampaignFacts> = {}, spec: Partial<CampaignSpec>
   endedAt: null,
   size: 100,
   frozenUntil: null,
-  placeDone: null,
+  positionDone: null,
   pace: startPace(noon),
   overlooked: { ended: 0, bad: 0 },
   recent: [],
@@ -65,7 +65,7 @@ const counts = (changes: Partial<CampaignCounts> = {}): CampaignCounts => ({
 
 describe('a campaign that is adjusted', () => {
   const sentAt = (of: CampaignFacts, at: number) => {
-    const step = nextStep(of, counts({ pending: 5_000 }), at)
+    const step = planStep(of, counts({ pending: 5_000 }), at)
     return step.kind === 'send' ? step.countMax : 0
   }
 
@@ -98,7 +98,7 @@ describe('a campaign that is adjusted', () => {
     const going = facts({}, { ratePerSecond: 10 })
     const strict = adjust(going, { haltRatio: 0, haltMin: 1 }, noon + second)
     expect(strict.pace).toEqual(going.pace)
-    expect(nextStep(strict, counts({ pending: 9, failed: 1 }), noon + second)).toMatchObject({
+    expect(planStep(strict, counts({ pending: 9, failed: 1 }), noon + second)).toMatchObject({
       facts: { state: 'halted' },
     })
   })
@@ -117,16 +117,16 @@ describe('a campaign that is adjusted', () => {
 
 describe('a campaign that is running', () => {
   it('a running campaign sends up to 1,000 letters per step and is done when each has an outcome', () => {
-    expect(nextStep(facts(), counts({ pending: 5_000 }), noon)).toEqual({ kind: 'send', countMax: 1_000 })
-    expect(nextStep(facts(), counts({ sent: 1, resolved: 99 }), noon)).toEqual({ kind: 'wait' })
-    expect(nextStep(facts(), counts({ resolved: 100 }), noon + 1)).toMatchObject({
+    expect(planStep(facts(), counts({ pending: 5_000 }), noon)).toEqual({ kind: 'send', countMax: 1_000 })
+    expect(planStep(facts(), counts({ sent: 1, resolved: 99 }), noon)).toEqual({ kind: 'wait' })
+    expect(planStep(facts(), counts({ resolved: 100 }), noon + 1)).toMatchObject({
       kind: 'update',
       facts: { state: 'done', endedAt: noon + 1 },
     })
   })
 
   it('a running campaign halts if too many ended letters failed or are unknown, once enough have ended', () => {
-    const of = (ended: Partial<CampaignCounts>) => nextStep(facts(), counts({ pending: 50, ...ended }), noon)
+    const of = (ended: Partial<CampaignCounts>) => planStep(facts(), counts({ pending: 50, ...ended }), noon)
     expect(of({ resolved: 0, failed: 9 })).toMatchObject({ kind: 'send' })
     expect(of({ resolved: 8, failed: 2 })).toMatchObject({ kind: 'send' })
     expect(of({ resolved: 7, failed: 2, unknown: 1 })).toMatchObject({
@@ -142,17 +142,17 @@ describe('a campaign that is running', () => {
     const bad = counts({ pending: 50, failed: 10 })
     const resumed = resume(facts({ state: 'halted' }), bad, noon)
     expect(resumed).toMatchObject({ state: 'running', overlooked: { ended: 10, bad: 10 } })
-    expect(nextStep(resumed, bad, noon)).toMatchObject({ kind: 'send' })
-    expect(nextStep(resumed, { ...bad, failed: 20 }, noon)).toMatchObject({ facts: { state: 'halted' } })
+    expect(planStep(resumed, bad, noon)).toMatchObject({ kind: 'send' })
+    expect(planStep(resumed, { ...bad, failed: 20 }, noon)).toMatchObject({ facts: { state: 'halted' } })
   })
 
   it('a running campaign waits for its rate', () => {
     const paced = facts({}, { ratePerSecond: 10 })
-    expect(nextStep(paced, counts({ pending: 50 }), noon)).toEqual({ kind: 'wait' })
-    expect(nextStep(paced, counts({ pending: 50 }), noon + second / 2)).toEqual({ kind: 'send', countMax: 5 })
-    const after = afterSending(paced, { count: 5, placeDone: 5 }, noon + second / 2)
-    expect(nextStep(after, counts({ pending: 45 }), noon + second / 2)).toEqual({ kind: 'wait' })
-    expect(after).toMatchObject({ placeDone: 5, recent: [[noon / second, 5]] })
+    expect(planStep(paced, counts({ pending: 50 }), noon)).toEqual({ kind: 'wait' })
+    expect(planStep(paced, counts({ pending: 50 }), noon + second / 2)).toEqual({ kind: 'send', countMax: 5 })
+    const after = applySending(paced, { count: 5, positionDone: 5 }, noon + second / 2)
+    expect(planStep(after, counts({ pending: 45 }), noon + second / 2)).toEqual({ kind: 'wait' })
+    expect(after).toMatchObject({ positionDone: 5, recent: [[noon / second, 5]] })
     expect(measureRate(after, noon + second)).toBe(5)
     expect(measureRate(after, noon + 20 * second)).toBe(0)
   })
@@ -160,10 +160,10 @@ describe('a campaign that is running', () => {
   it('a running campaign waits until a step is worth it, but not for more letters than are pending', () => {
     const paced = facts({}, { ratePerSecond: 1_000 })
     const many = counts({ pending: 5_000 })
-    expect(nextStep(paced, many, noon + second * 0.09)).toEqual({ kind: 'wait' })
-    expect(nextStep(paced, many, noon + second * 0.1)).toEqual({ kind: 'send', countMax: 100 })
-    expect(nextStep(paced, counts({ pending: 7 }), noon + second * 0.006)).toEqual({ kind: 'wait' })
-    expect(nextStep(paced, counts({ pending: 7 }), noon + second * 0.01)).toEqual({
+    expect(planStep(paced, many, noon + second * 0.09)).toEqual({ kind: 'wait' })
+    expect(planStep(paced, many, noon + second * 0.1)).toEqual({ kind: 'send', countMax: 100 })
+    expect(planStep(paced, counts({ pending: 7 }), noon + second * 0.006)).toEqual({ kind: 'wait' })
+    expect(planStep(paced, counts({ pending: 7 }), noon + second * 0.01)).toEqual({
       kind: 'send',
       countMax: 7,
     })
@@ -175,7 +175,7 @@ describe('the letters that go first', () => {
     { state: 'canary' },
     { canaryCount: 10, haltRatio: 0.1, rampUs: 100 * second, ratePerSecond: 100 },
   )
-  const of = (ended: Partial<CampaignCounts>) => nextStep(canary, counts(ended), noon + second)
+  const of = (ended: Partial<CampaignCounts>) => planStep(canary, counts(ended), noon + second)
 
   it('the canary sends exactly canaryCount letters at the full rate, not counting skipped ones', () => {
     expect(of({ pending: 100 })).toEqual({ kind: 'send', countMax: 10 })
@@ -202,14 +202,14 @@ describe('the letters that go first', () => {
 
 describe('a person', () => {
   it('a resume after a pause skips the rest of the canary', () => {
-    const paused = pause(facts({ state: 'canary', placeDone: 2 }, { canaryCount: 5 }), 'lunch', noon + 1)
+    const paused = pause(facts({ state: 'canary', positionDone: 2 }, { canaryCount: 5 }), 'lunch', noon + 1)
     expect(paused).toMatchObject({ state: 'paused', stateReason: 'lunch' })
-    expect(nextStep(paused, counts({ pending: 9 }), noon)).toEqual({ kind: 'wait' })
+    expect(planStep(paused, counts({ pending: 9 }), noon)).toEqual({ kind: 'wait' })
     expect(resume(paused, counts(), noon + 2)).toMatchObject({ state: 'running', stateReason: '' })
   })
 
   it('a resume before the first letter was sent starts with the canary', () => {
-    const paused = pause(facts({ state: 'canary', placeDone: null }, { canaryCount: 5 }), '', noon + 1)
+    const paused = pause(facts({ state: 'canary', positionDone: null }, { canaryCount: 5 }), '', noon + 1)
     expect(resume(paused, counts(), noon + 2)).toMatchObject({ state: 'canary' })
   })
 
@@ -220,12 +220,12 @@ describe('a person', () => {
 
   it('a cancelled campaign skips pending letters and waits for redrives in progress', () => {
     const cancelled = cancel(facts(), 'wrong queue', noon)
-    expect(storedState(cancelled)).toBe('cancelling')
-    expect(nextStep(cancelled, counts({ pending: 5, sent: 2 }), noon)).toEqual({ kind: 'skip' })
-    expect(nextStep(cancelled, counts({ skipped: 5, sent: 2 }), noon)).toEqual({ kind: 'wait' })
-    const over = nextStep(cancelled, counts({ skipped: 5, resolved: 2 }), noon + 9)
+    expect(toStoredState(cancelled)).toBe('cancelling')
+    expect(planStep(cancelled, counts({ pending: 5, sent: 2 }), noon)).toEqual({ kind: 'skip' })
+    expect(planStep(cancelled, counts({ skipped: 5, sent: 2 }), noon)).toEqual({ kind: 'wait' })
+    const over = planStep(cancelled, counts({ skipped: 5, resolved: 2 }), noon + 9)
     expect(over).toMatchObject({ kind: 'update', facts: { state: 'cancelled', endedAt: noon + 9 } })
-    expect(storedState((over as { facts: CampaignFacts }).facts)).toBe('cancelled')
+    expect(toStoredState((over as { facts: CampaignFacts }).facts)).toBe('cancelled')
   })
 
   it('actions that do not fit the state are refused; repeated actions change nothing', () => {
@@ -250,7 +250,7 @@ describe('a frozen set', () => {
   it('a frozen set starts with the canary, unless there is none', () => {
     const freezing = facts({ state: 'freezing', size: null, startedAt: null })
     const started = (spec: Partial<CampaignSpec>) =>
-      afterFreezing({ ...freezing, spec: aSpec(spec) }, 7, noon + 5)
+      applyFreezing({ ...freezing, spec: aSpec(spec) }, 7, noon + 5)
     expect(started({ canaryCount: 3 })).toMatchObject({ state: 'canary', size: 7, startedAt: noon + 5 })
     expect(started({})).toMatchObject({ state: 'running' })
     expect(started({ canaryCount: 3, action: 'discard' })).toMatchObject({ state: 'canary' })
@@ -258,21 +258,21 @@ describe('a frozen set', () => {
 
   it('a frozen set of another size than expected halts the campaign before its first letter', () => {
     const freezing = facts({ state: 'freezing', size: null, startedAt: null }, { expectedCount: 8 })
-    const halted = afterFreezing(freezing, 7, noon + 5)
+    const halted = applyFreezing(freezing, 7, noon + 5)
     expect(halted).toMatchObject({
       state: 'halted',
       size: 7,
       stateReason: 'the frozen set has 7 letters; expected_count is 8',
     })
-    expect(nextStep(halted, counts({ pending: 7 }), noon + 6)).toEqual({ kind: 'wait' })
-    expect(afterFreezing(freezing, 8, noon + 5)).toMatchObject({ state: 'running', stateReason: '' })
+    expect(planStep(halted, counts({ pending: 7 }), noon + 6)).toEqual({ kind: 'wait' })
+    expect(applyFreezing(freezing, 8, noon + 5)).toMatchObject({ state: 'running', stateReason: '' })
   })
 })
 
 describe('any campaign', () => {
   it('a campaign is unchanged after it was stored as JSON', () => {
     const given = facts({}, { selection: { filter: { key: new Uint8Array([0, 255]), states: ['dead'] } } })
-    expect(fromDocument({ id: 'c1', document: JSON.parse(JSON.stringify(toDocument(given))) })).toEqual(given)
+    expect(decodeDocument({ id: 'c1', document: JSON.parse(JSON.stringify(encodeDocument(given))) })).toEqual(given)
   })
 
   /** For every behaviour of the workers, the campaign ends: nothing is sent twice, nothing is left. */
@@ -308,12 +308,12 @@ type Run = { campaign: CampaignFacts; letters: CampaignCounts; taken: number; no
 
 function runToEnd(behaviour: Behaviour): Run {
   const { size, canaryCount, ratePerSecond } = behaviour
-  const campaign = afterFreezing(facts({}, { canaryCount, ratePerSecond }), size, noon)
+  const campaign = applyFreezing(facts({}, { canaryCount, ratePerSecond }), size, noon)
   const run: Run = { campaign, letters: counts({ pending: size }), taken: 0, now: noon }
   for (let steps = 0; run.campaign.state !== 'done'; steps++) {
     if (steps > 2_000) throw new Error(`does not end: ${JSON.stringify(run)}`)
     if (run.campaign.state === 'halted') run.campaign = resume(run.campaign, run.letters, run.now)
-    const step = nextStep(run.campaign, run.letters, run.now)
+    const step = planStep(run.campaign, run.letters, run.now)
     if (step.kind === 'update') run.campaign = step.facts
     else if (step.kind === 'send') send(run, step.countMax, behaviour.skips)
     else endRedrives(run, behaviour.failures)
@@ -326,7 +326,7 @@ function send(run: Run, countMax: number, skips: number): void {
   const count = Math.min(countMax, letters.pending)
   const skipped = Math.floor(count * skips)
   run.taken += count
-  run.campaign = afterSending(run.campaign, { count, placeDone: run.taken }, run.now)
+  run.campaign = applySending(run.campaign, { count, positionDone: run.taken }, run.now)
   run.letters = {
     ...letters,
     pending: letters.pending - count,

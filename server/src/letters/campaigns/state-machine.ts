@@ -14,7 +14,7 @@ import type { CampaignCounts } from '../../storage/contract/campaigns.ts'
 import type { LetterCursor } from '../../storage/contract/letters.ts'
 import type { CampaignChanges, CampaignSpec, CampaignState } from '../letters.ts'
 import { stepLettersMax } from '../parts.ts'
-import { fillPace, type Pace, rateAt, spendPace, startPace } from './pace.ts'
+import { fillPace, type Pace, computeRate, spendPace, startPace } from './pace.ts'
 import { checkRamp } from './spec.ts'
 
 /** The complete state of a campaign, except the counts of its set. */
@@ -32,7 +32,7 @@ export type CampaignFacts = Readonly<{
   /** The last letter that was frozen, while the set is being frozen. */
   frozenUntil: LetterCursor | null
   /** Letters up to this place of the set were sent or skipped; null: none. */
-  placeDone: number | null
+  positionDone: number | null
   pace: Pace
   /** Counts at the last resume: failures before it do not halt the campaign again. */
   overlooked: OutcomeCounts
@@ -53,7 +53,7 @@ export type Step =
 
 const wait: Step = { kind: 'wait' }
 
-export function nextStep(
+export function planStep(
   facts: CampaignFacts,
   counts: CampaignCounts,
   now: Instant,
@@ -67,17 +67,17 @@ export function nextStep(
     case 'cancelled':
       if (facts.endedAt !== null) return wait
       if (counts.pending > 0) return { kind: 'skip' }
-      return counts.sent > 0 ? wait : { kind: 'update', facts: { ...facts, ...ended(facts, counts, now) } }
+      return counts.sent > 0 ? wait : { kind: 'update', facts: { ...facts, ...toEnded(facts, counts, now) } }
     case 'freezing':
       return { kind: 'freeze' }
     case 'canary':
-      return canaryStep(facts, counts, now, sentMax)
+      return planCanary(facts, counts, now, sentMax)
     case 'running':
-      return runningStep(facts, counts, now, sentMax)
+      return planRunning(facts, counts, now, sentMax)
   }
 }
 
-function canaryStep(facts: CampaignFacts, counts: CampaignCounts, now: Instant, sentMax: number): Step {
+function planCanary(facts: CampaignFacts, counts: CampaignCounts, now: Instant, sentMax: number): Step {
   const { canaryCount, haltRatio } = facts.spec
   const { bad } = countOutcomes(counts)
   const started = countStarted(counts) + counts.discarded
@@ -102,10 +102,10 @@ function pauseAfterCanary(facts: CampaignFacts, counts: CampaignCounts, now: Ins
   return { kind: 'update', facts: { ...facts, state: 'paused', stateReason, updatedAt: now } }
 }
 
-function runningStep(facts: CampaignFacts, counts: CampaignCounts, now: Instant, sentMax: number): Step {
+function planRunning(facts: CampaignFacts, counts: CampaignCounts, now: Instant, sentMax: number): Step {
   if (counts.pending === 0) {
     if (counts.sent > 0) return wait
-    return { kind: 'update', facts: { ...facts, state: 'done', ...ended(facts, counts, now) } }
+    return { kind: 'update', facts: { ...facts, state: 'done', ...toEnded(facts, counts, now) } }
   }
   const outcomes = countOutcomes(counts)
   const since = { ended: outcomes.ended - facts.overlooked.ended, bad: outcomes.bad - facts.overlooked.bad }
@@ -125,33 +125,33 @@ function runningStep(facts: CampaignFacts, counts: CampaignCounts, now: Instant,
  * after each step, and even a slow campaign would run steps all the time.
  */
 function sendStep(facts: CampaignFacts, countMax: number, now: Instant): Step {
-  const speed = currentSpeed(facts)
+  const speed = getCurrentSpeed(facts)
   const pace = fillPace(facts.pace, speed, now)
   // The clock was set back. Store the new time, so that the bucket fills from now on.
   if (speed.ratePerSecond > 0 && pace.at < facts.pace.at)
     return { kind: 'update', facts: { ...facts, pace, updatedAt: now } }
   const tokens = Math.floor(pace.tokens)
-  const worth = Math.max(Math.floor((rateAt(speed, now - pace.since) * stepUs) / usPerSecond), 1)
+  const worth = Math.max(Math.floor((computeRate(speed, now - pace.since) * stepUs) / usPerSecond), 1)
   const count = Math.min(countMax, tokens)
   return count < Math.min(countMax, worth) ? wait : { kind: 'send', countMax: count }
 }
 const stepUs = 100_000
 
 /** The canary is sent at the full rate; the ramp starts after it. */
-function currentSpeed({ spec, state }: CampaignFacts): Pick<CampaignSpec, 'ratePerSecond' | 'rampUs'> {
+function getCurrentSpeed({ spec, state }: CampaignFacts): Pick<CampaignSpec, 'ratePerSecond' | 'rampUs'> {
   return state === 'canary' ? { ratePerSecond: spec.ratePerSecond, rampUs: 0 } : spec
 }
 
 /** The document after a step sent `count` letters, the last one at `placeDone`. */
-export function afterSending(
+export function applySending(
   facts: CampaignFacts,
-  sent: Readonly<{ count: number; placeDone: number }>,
+  sent: Readonly<{ count: number; positionDone: number }>,
   now: Instant,
 ): CampaignFacts {
-  const pace = spendPace(fillPace(facts.pace, currentSpeed(facts), now), sent.count)
+  const pace = spendPace(fillPace(facts.pace, getCurrentSpeed(facts), now), sent.count)
   return {
     ...facts,
-    placeDone: sent.placeDone,
+    positionDone: sent.positionDone,
     pace,
     recent: addSent(facts.recent, sent.count, now),
     updatedAt: now,
@@ -159,15 +159,15 @@ export function afterSending(
 }
 
 /** The document after the whole set is frozen. It halts if the set has not the number of letters expected. */
-export function afterFreezing(facts: CampaignFacts, size: number, now: Instant): CampaignFacts {
+export function applyFreezing(facts: CampaignFacts, size: number, now: Instant): CampaignFacts {
   const { expectedCount } = facts.spec
   const frozen = { ...facts, size, frozenUntil: null, startedAt: now, pace: startPace(now), updatedAt: now }
-  if (expectedCount === null || expectedCount === size) return { ...frozen, state: stateAtStart(facts) }
+  if (expectedCount === null || expectedCount === size) return { ...frozen, state: chooseStartState(facts) }
   const stateReason = `the frozen set has ${size} letters; expected_count is ${expectedCount}`
   return { ...frozen, state: 'halted', stateReason }
 }
 
-function stateAtStart({ spec }: CampaignFacts): CampaignState {
+function chooseStartState({ spec }: CampaignFacts): CampaignState {
   return spec.canaryCount > 0 ? 'canary' : 'running'
 }
 
@@ -176,40 +176,40 @@ function stateAtStart({ spec }: CampaignFacts): CampaignState {
  * new ramp, the current one continues to the new rate.
  */
 export function adjust(facts: CampaignFacts, changes: CampaignChanges, now: Instant): CampaignFacts {
-  if (facts.state === 'done' || facts.state === 'cancelled') throw stateError(facts, 'changed')
+  if (facts.state === 'done' || facts.state === 'cancelled') throw createStateError(facts, 'changed')
   // An unlimited rate has no ramp.
   const rampUs = changes.ratePerSecond === 0 ? 0 : facts.spec.rampUs
   const spec = { ...facts.spec, rampUs, ...changes }
   checkRamp(spec)
   const names = Object.keys(changes) as (keyof CampaignChanges)[]
   if (names.every((name) => spec[name] === facts.spec[name])) return facts
-  return { ...facts, spec, pace: adjustedPace(facts.pace, changes, now), updatedAt: now }
+  return { ...facts, spec, pace: adjustPace(facts.pace, changes, now), updatedAt: now }
 }
 
-function adjustedPace(pace: Pace, { ratePerSecond, rampUs }: CampaignChanges, now: Instant): Pace {
+function adjustPace(pace: Pace, { ratePerSecond, rampUs }: CampaignChanges, now: Instant): Pace {
   if (rampUs !== undefined) return startPace(now)
   return ratePerSecond === undefined ? pace : { ...pace, at: now, tokens: 0 }
 }
 
 export function pause(facts: CampaignFacts, reason: string, now: Instant): CampaignFacts {
   if (facts.state === 'paused') return facts
-  if (!isActive(facts.state)) throw stateError(facts, 'paused')
+  if (!isActive(facts.state)) throw createStateError(facts, 'paused')
   return { ...facts, state: 'paused', stateReason: reason, updatedAt: now }
 }
 
 export function resume(facts: CampaignFacts, counts: CampaignCounts, now: Instant): CampaignFacts {
   if (isActive(facts.state)) return facts
-  if (facts.state !== 'paused' && facts.state !== 'halted') throw stateError(facts, 'resumed')
+  if (facts.state !== 'paused' && facts.state !== 'halted') throw createStateError(facts, 'resumed')
   // A person who resumes has checked the canary, so continue in full. Continue freezing if the set is
   // incomplete, and start with the canary if nothing was sent yet.
-  const state = facts.size === null ? 'freezing' : facts.placeDone === null ? stateAtStart(facts) : 'running'
+  const state = facts.size === null ? 'freezing' : facts.positionDone === null ? chooseStartState(facts) : 'running'
   const overlooked = countOutcomes(counts)
   return { ...facts, state, stateReason: '', pace: startPace(now), overlooked, updatedAt: now }
 }
 
 export function cancel(facts: CampaignFacts, reason: string, now: Instant): CampaignFacts {
   if (facts.state === 'cancelled') return facts
-  if (facts.state === 'done') throw stateError(facts, 'cancelled')
+  if (facts.state === 'done') throw createStateError(facts, 'cancelled')
   return { ...facts, state: 'cancelled', stateReason: reason, updatedAt: now }
 }
 
@@ -218,7 +218,7 @@ export function isActive(state: CampaignState): boolean {
 }
 
 /** The state as the store indexes it. A cancelled campaign stays active until its set has ended. */
-export function storedState(facts: CampaignFacts): string {
+export function toStoredState(facts: CampaignFacts): string {
   return facts.state === 'cancelled' && facts.endedAt === null ? 'cancelling' : facts.state
 }
 export const activeStoredStates = ['freezing', 'canary', 'running', 'cancelling'] as const
@@ -250,7 +250,7 @@ function addSent(recent: CampaignFacts['recent'], count: number, now: Instant): 
   return [...kept, [second, count]]
 }
 
-function ended(
+function toEnded(
   { size }: CampaignFacts,
   counts: CampaignCounts,
   now: Instant,
@@ -266,7 +266,7 @@ function halt(facts: CampaignFacts, what: string, now: Instant): Step {
   }
 }
 
-function stateError({ state }: CampaignFacts, wished: string): KnownError {
+function createStateError({ state }: CampaignFacts, wished: string): KnownError {
   return new KnownError('CAMPAIGN_STATE', `the campaign is ${state}; it cannot be ${wished}`)
 }
 

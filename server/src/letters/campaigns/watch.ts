@@ -12,7 +12,7 @@ const pollMs = 1_000
 export interface CampaignChangeSignal {
   notify(id: CampaignId): void
   /** Resolves at the next change on this server, or after the polling interval. Never rejects. */
-  next(id: CampaignId, signal: AbortSignal): Promise<void>
+  waitForNext(id: CampaignId, signal: AbortSignal): Promise<void>
 }
 
 export function createChanges(): CampaignChangeSignal {
@@ -21,7 +21,7 @@ export function createChanges(): CampaignChangeSignal {
     notify: (id) => {
       for (const wake of waiting.get(id) ?? []) wake()
     },
-    next: async (id, signal) => {
+    waitForNext: async (id, signal) => {
       const woken = new AbortController()
       const wake = () => woken.abort()
       const wakes = waiting.get(id) ?? new Set()

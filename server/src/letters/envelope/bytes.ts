@@ -1,6 +1,6 @@
 /** Reads the parts of an envelope that are kept byte for byte: value, key and headers. */
 import type { Header } from '../../core/item.ts'
-import { elementTexts, fieldTexts } from '../../core/json-text.ts'
+import { splitElements, splitFields } from '../../core/json-text.ts'
 import { cleanText, describeKind, isObject, oddCharacters, type Problems } from './fields.ts'
 
 const headersMax = 1_000
@@ -32,11 +32,11 @@ export function readBytes({ value, text }: Written, reading: Reading): Uint8Arra
     return readText(value.text, reading)
   if (encoding === 'base64') {
     if (typeof value === 'string') return readBase64(value, name, problems)
-    problems.unread(`${name} is ${describeKind(value)}, not base64`)
+    problems.noteUnread(`${name} is ${describeKind(value)}, not base64`)
     return null
   }
   if (encoding !== undefined && encoding !== null && encoding !== 'text' && encoding !== 'json') {
-    problems.unread(`${name}_encoding is not text, json or base64`)
+    problems.noteUnread(`${name}_encoding is not text, json or base64`)
     return null
   }
   return typeof value === 'string' && encoding !== 'json' ? readText(value, reading) : encodeText(text)
@@ -45,10 +45,10 @@ export function readBytes({ value, text }: Written, reading: Reading): Uint8Arra
 function readText(text: string, { name, problems, isReplaced }: Reading): Uint8Array | null {
   if (text.isWellFormed()) return encodeText(text)
   if (isReplaced) {
-    problems.changed(`${name} has an unpaired surrogate, kept as U+FFFD`)
+    problems.noteChanged(`${name} has an unpaired surrogate, kept as U+FFFD`)
     return encodeText(text)
   }
-  problems.unread(`${name} has an unpaired surrogate, which has no UTF-8 encoding`)
+  problems.noteUnread(`${name} has an unpaired surrogate, which has no UTF-8 encoding`)
   return null
 }
 
@@ -56,7 +56,7 @@ function readBase64(text: string, name: string, problems: Problems): Uint8Array 
   const plain = text.replaceAll(/\s/g, '')
   const isBase64 = /^[A-Za-z0-9+/_-]*={0,2}$/.test(plain) && plain.replaceAll('=', '').length % 4 !== 1
   if (isBase64) return new Uint8Array(Buffer.from(plain, 'base64'))
-  problems.unread(`${name} is not base64`)
+  problems.noteUnread(`${name} is not base64`)
   return null
 }
 
@@ -66,42 +66,42 @@ type Pair = readonly [name: string, held: Written]
 export function readHeaders({ value, text }: Written, problems: Problems): readonly Header[] {
   if (value === undefined || value === null) return []
   if (typeof value !== 'object') {
-    problems.unread(`headers are ${describeKind(value)}, not an object or a list`)
+    problems.noteUnread(`headers are ${describeKind(value)}, not an object or a list`)
     return []
   }
   const pairs = Array.isArray(value)
-    ? elementTexts(text).map((entry) => headerPair(written(entry)))
-    : fieldTexts(text).map(([name, held]): Pair => [name, written(held)])
+    ? splitElements(text).map((entry) => toHeaderPair(parseWritten(entry)))
+    : splitFields(text).map(([name, held]): Pair => [name, parseWritten(held)])
   if (pairs.length > headersMax) {
-    problems.unread(`there are ${pairs.length} headers, more than ${headersMax}`)
+    problems.noteUnread(`there are ${pairs.length} headers, more than ${headersMax}`)
     return []
   }
   return pairs.flatMap((pair): readonly Header[] => {
     if (pair === undefined) {
-      problems.unread('a header has no name')
+      problems.noteUnread('a header has no name')
       return []
     }
     const [name, held] = pair
     if (!Array.isArray(held.value)) return [toHeader(name, held, problems)]
-    return elementTexts(held.text).map((one) => toHeader(name, written(one), problems))
+    return splitElements(held.text).map((one) => toHeader(name, parseWritten(one), problems))
   })
 }
 
-function written(text: string): Written {
+function parseWritten(text: string): Written {
   return { value: JSON.parse(text), text }
 }
 
 const nothing: Written = { value: null, text: 'null' }
 
-function headerPair({ value, text }: Written): Pair | undefined {
+function toHeaderPair({ value, text }: Written): Pair | undefined {
   if (Array.isArray(value)) {
-    const [, held] = elementTexts(text)
-    return typeof value[0] === 'string' ? [value[0], held === undefined ? nothing : written(held)] : undefined
+    const [, held] = splitElements(text)
+    return typeof value[0] === 'string' ? [value[0], held === undefined ? nothing : parseWritten(held)] : undefined
   }
   if (!isObject(value)) return undefined
   const name = value.name ?? value.key
-  const held = new Map(fieldTexts(text)).get('value')
-  return typeof name === 'string' ? [name, held === undefined ? nothing : written(held)] : undefined
+  const held = new Map(splitFields(text)).get('value')
+  return typeof name === 'string' ? [name, held === undefined ? nothing : parseWritten(held)] : undefined
 }
 
 function toHeader(name: string, held: Written, problems: Problems): Header {
@@ -111,7 +111,7 @@ function toHeader(name: string, held: Written, problems: Problems): Header {
       name.length > headerNameMax
         ? `${name.length} characters, of which ${headerNameMax} are kept`
         : `${oddCharacters}, kept as U+FFFD`
-    problems.changed(`the name of header ${kept.slice(0, 50)} has ${why}`)
+    problems.noteChanged(`the name of header ${kept.slice(0, 50)} has ${why}`)
   }
   return [kept, readBytes(held, { name: `header ${kept.slice(0, 50)}`, problems, isReplaced: true })]
 }

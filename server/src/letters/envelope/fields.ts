@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { type Instant, usPerMs } from '../../core/instant.ts'
 import { parseIsoInstant } from '../../core/iso-time.ts'
-import { fieldTexts } from '../../core/json-text.ts'
+import { splitFields } from '../../core/json-text.ts'
 import { cutText, isStorableText, toStorableText } from '../../core/storable-text.ts'
 
 export type Json = Readonly<Record<string, unknown>>
@@ -24,13 +24,13 @@ export class Problems {
   }
 
   /** The value cannot be read and is not part of the letter. */
-  unread(problem: string): void {
+  noteUnread(problem: string): void {
     this.#isUnread = true
-    this.changed(problem)
+    this.noteChanged(problem)
   }
 
   /** The value is part of the letter, but was changed so that it can be stored. */
-  changed(problem: string): void {
+  noteChanged(problem: string): void {
     this.#isChanged = true
     this.cut(problem)
   }
@@ -56,25 +56,25 @@ export class Fields {
   }
 
   /** The JSON text of a field. If the field is repeated, the last one counts, as in JSON.parse. */
-  written(name: string): string {
-    this.#texts ??= new Map(fieldTexts(this.#text))
+  readWritten(name: string): string {
+    this.#texts ??= new Map(splitFields(this.#text))
     return this.#texts.get(name) ?? 'null'
   }
 
   /** A text for people: truncated if it is too long. */
-  text(name: string, lengthMax: number): string | undefined {
-    return this.#cut(name, lengthMax, (problem) => this.#problems.changed(problem))
+  readText(name: string, lengthMax: number): string | undefined {
+    return this.#cut(name, lengthMax, (problem) => this.#problems.noteChanged(problem))
   }
 
   /** Like `text`, for texts that may be very long. */
-  longText(name: string, lengthMax: number): string | undefined {
+  readLongText(name: string, lengthMax: number): string | undefined {
     return this.#cut(name, lengthMax, (problem) => this.#problems.cut(problem))
   }
 
   #cut(name: string, lengthMax: number, report: (problem: string) => void): string | undefined {
     const value = this.#given(name)
     if (value === undefined) return undefined
-    if (!isStorableText(value)) this.#problems.changed(`${name} has ${oddCharacters}, kept as U+FFFD`)
+    if (!isStorableText(value)) this.#problems.noteChanged(`${name} has ${oddCharacters}, kept as U+FFFD`)
     if (value.length > lengthMax)
       report(`${name} has ${value.length} characters: the first ${lengthMax} are kept`)
     return cleanText(value, lengthMax)
@@ -83,7 +83,7 @@ export class Fields {
   /** A text for machines: two different texts stay different, however long they are. */
   name(name: string, lengthMax: number): string | undefined {
     const value = this.#given(name)
-    return value === undefined ? undefined : distinctText(value, lengthMax, name, this.#problems)
+    return value === undefined ? undefined : keepDistinct(value, lengthMax, name, this.#problems)
   }
 
   #given(name: string): string | undefined {
@@ -91,8 +91,8 @@ export class Fields {
     if (value === undefined || value === null) return undefined
     if (typeof value === 'string') return value
     // Use the JSON text: a parsed large number loses its last digits.
-    if (typeof value === 'number' || typeof value === 'boolean') return this.written(name)
-    this.#problems.unread(`${name} is ${describeKind(value)}, not a text`)
+    if (typeof value === 'number' || typeof value === 'boolean') return this.readWritten(name)
+    this.#problems.noteUnread(`${name} is ${describeKind(value)}, not a text`)
     return undefined
   }
 
@@ -102,27 +102,27 @@ export class Fields {
     const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
     if (typeof number === 'number' && Number.isInteger(number) && number >= 0 && number <= int4Max)
       return number
-    this.#problems.unread(`${name} is not an integer from 0 to ${int4Max}`)
+    this.#problems.noteUnread(`${name} is not an integer from 0 to ${int4Max}`)
     return undefined
   }
 
-  time(name: string): Instant | undefined {
+  readTime(name: string): Instant | undefined {
     const value = this.#json[name]
     if (value === undefined || value === null) return undefined
     const instant = readTime(value)
     if (instant === undefined)
-      this.#problems.unread(
+      this.#problems.noteUnread(
         `${name} is not a time in RFC 3339 or milliseconds since 1970, up to the year 2254`,
       )
     return instant
   }
 
-  object(name: string): Fields {
+  readObject(name: string): Fields {
     const value = this.#json[name]
-    if (isObject(value)) return new Fields(value, this.written(name), this.#problems)
+    if (isObject(value)) return new Fields(value, this.readWritten(name), this.#problems)
     if (typeof value === 'string') return new Fields({ message: value }, '{}', this.#problems)
     if (value !== undefined && value !== null)
-      this.#problems.unread(`${name} is ${describeKind(value)}, not an object`)
+      this.#problems.noteUnread(`${name} is ${describeKind(value)}, not an object`)
     return new Fields({}, '{}', this.#problems)
   }
 }
@@ -130,11 +130,11 @@ export class Fields {
 const digestLength = '~sha256:'.length + 64
 
 /** Returns a text that can be stored: if it is too long, its beginning and a digest of the whole text. */
-export function distinctText(text: string, lengthMax: number, name: string, problems: Problems): string {
+export function keepDistinct(text: string, lengthMax: number, name: string, problems: Problems): string {
   const isTooLong = text.length > lengthMax
   if (!isTooLong && isStorableText(text)) return text
   const why = isTooLong ? `${text.length} characters, more than ${lengthMax}` : oddCharacters
-  problems.changed(`${name} has ${why}: kept as its beginning and a digest`)
+  problems.noteChanged(`${name} has ${why}: kept as its beginning and a digest`)
   const digest = createHash('sha256').update(text, 'utf16le').digest('hex')
   return `${cleanText(text, lengthMax - digestLength)}~sha256:${digest}`
 }

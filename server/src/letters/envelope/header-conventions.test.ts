@@ -47,7 +47,7 @@ describe('headers of a dead record', () => {
         createdAt: noon - 60_000_000,
       },
       failure: {
-        reason: 'CardRefused',
+        errorCode: 'CardRefused',
         errorClass: 'com.example.CardRefused',
         message: 'card was refused',
         stack: 'at pay (Pay.java:12)',
@@ -180,7 +180,7 @@ describe('headers of a dead record', () => {
     })
     expect(problems).toHaveLength(4)
     expect(problems).toContain('header x-failed-at is not a valid time and is ignored')
-    expect(letter.failure).toMatchObject({ reason: 'CardRefused', attempts: 0, lastFailedAt: noon })
+    expect(letter.failure).toMatchObject({ errorCode: 'CardRefused', attempts: 0, lastFailedAt: noon })
   })
 
   it('headers that cannot be read are reported and kept', () => {

@@ -10,7 +10,7 @@ import type { Header } from '../../core/item.ts'
 import { Fields, type Json, Problems } from './fields.ts'
 
 /** Fields of an envelope, each with the header that holds it. */
-type Place = Readonly<{
+type OriginHeaders = Readonly<{
   original_topic: string
   original_partition?: string
   original_offset?: string
@@ -24,11 +24,11 @@ type Death = Readonly<{
   retry_count?: string
   last_failure_at?: string
 }>
-type Tool = Readonly<{ place: Place; death: Death }>
+type Tool = Readonly<{ originHeaders: OriginHeaders; death: Death }>
 
 const tools: readonly Tool[] = [
   {
-    place: {
+    originHeaders: {
       original_topic: 'kafka_dlt-original-topic',
       original_partition: 'kafka_dlt-original-partition',
       original_offset: 'kafka_dlt-original-offset',
@@ -43,7 +43,7 @@ const tools: readonly Tool[] = [
     },
   },
   {
-    place: {
+    originHeaders: {
       original_topic: '__connect.errors.topic',
       original_partition: '__connect.errors.partition',
       original_offset: '__connect.errors.offset',
@@ -55,7 +55,7 @@ const tools: readonly Tool[] = [
     },
   },
   {
-    place: {
+    originHeaders: {
       original_topic: '__dlq.errors.topic',
       original_partition: '__dlq.errors.partition',
       original_offset: '__dlq.errors.offset',
@@ -64,7 +64,7 @@ const tools: readonly Tool[] = [
     death: { message: ['__dlq.errors.message'], retry_count: '__dlq.errors.delivery.count' },
   },
   {
-    place: {
+    originHeaders: {
       original_topic: '__streams.errors.topic',
       original_partition: '__streams.errors.partition',
       original_offset: '__streams.errors.offset',
@@ -76,7 +76,7 @@ const tools: readonly Tool[] = [
     },
   },
   {
-    place: {
+    originHeaders: {
       original_topic: 'x-original-topic',
       original_partition: 'x-original-partition',
       original_offset: 'x-original-offset',
@@ -92,7 +92,7 @@ const tools: readonly Tool[] = [
     },
   },
   {
-    place: {
+    originHeaders: {
       original_topic: 'original_topic',
       original_partition: 'original_partition',
       original_offset: 'original_offset',
@@ -129,7 +129,7 @@ export function readFailureHeaders(json: Json, headers: readonly Header[], probl
  */
 function readOrigin(json: Json, headers: readonly Header[], problems: Problems): Json {
   const [first, last] = [indexByName(headers.toReversed()), indexByName(headers)]
-  const names = tools.find((tool) => readText(first, tool.place.original_topic) !== undefined)?.place
+  const names = tools.find((tool) => readText(first, tool.originHeaders.original_topic) !== undefined)?.originHeaders
   if (names === undefined) return {}
   const place = readOriginFields(first, names, problems)
   const isRepeated = headers.filter(([name]) => name.toLowerCase() === names.original_topic).length > 1
@@ -149,7 +149,7 @@ function readOrigin(json: Json, headers: readonly Header[], problems: Problems):
   }
 }
 
-function readOriginFields(values: Values, names: Place, problems: Problems): Json {
+function readOriginFields(values: Values, names: OriginHeaders, problems: Problems): Json {
   return {
     original_topic: readText(values, names.original_topic),
     original_partition: keepIfValid(
@@ -172,16 +172,16 @@ function readOriginFields(values: Values, names: Place, problems: Problems): Jso
 /** Reads the failure from the last headers, which describe the most recent death. */
 function readDeath(headers: readonly Header[], problems: Problems): Json {
   const last = indexByName(headers)
-  const oneOf = (names: readonly string[] = []) =>
+  const readOneOf = (names: readonly string[] = []) =>
     names.map((name) => readText(last, name)).find((text) => text !== undefined)
   const death = tools.find(
-    (tool) => (oneOf(tool.death.exception_class) ?? oneOf(tool.death.message)) !== undefined,
+    (tool) => (readOneOf(tool.death.exception_class) ?? readOneOf(tool.death.message)) !== undefined,
   )?.death
   if (death === undefined) return {}
   return {
     error_details: {
-      exception_class: oneOf(death.exception_class),
-      message: oneOf(death.message),
+      exception_class: readOneOf(death.exception_class),
+      message: readOneOf(death.message),
       stack_trace: readText(last, death.stack_trace),
     },
     retry_count: keepIfValid(
@@ -215,8 +215,8 @@ function keepIfValid(
 ): string | undefined {
   if (text === undefined) return undefined
   const fields = new Fields({ text }, '{}', new Problems())
-  if ((what === 'count' ? fields.count('text') : fields.time('text')) !== undefined) return text
-  problems.changed(`header ${name} is not a valid ${what === 'count' ? 'count' : 'time'} and is ignored`)
+  if ((what === 'count' ? fields.count('text') : fields.readTime('text')) !== undefined) return text
+  problems.noteChanged(`header ${name} is not a valid ${what === 'count' ? 'count' : 'time'} and is ignored`)
   return undefined
 }
 
@@ -237,6 +237,6 @@ function readNumber(values: Values, name: string | undefined, problems: Problems
   const isSized = bytes.length === 4 || bytes.length === 8
   if (isSized && (bytes[0] ?? 0) < 0x80 && bytes.some((byte) => byte < 0x20 || byte > 0x7e))
     return String(bytes.length === 4 ? bytes.readInt32BE() : bytes.readBigInt64BE())
-  problems.changed(`header ${name} is not a number and is ignored`)
+  problems.noteChanged(`header ${name} is not a number and is ignored`)
   return undefined
 }

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import fc from '../../../test/fast-check.ts'
-import { bytes, noon, textOf } from '../../../test/make.ts'
+import { bytes, noon, toText } from '../../../test/make.ts'
 import { historyMax } from '../../core/item.ts'
 import { checkCommand } from '../../storage/shared/check-command.ts'
-import { envelopeHeaderName, readEnvelope, undecodedLetter } from './read-envelope.ts'
+import { envelopeHeaderName, readEnvelope, createUndecodedLetter } from './read-envelope.ts'
 
 const defaults = { origin: 'payments-dead', now: noon }
 const whole = {
@@ -49,7 +49,7 @@ describe('an envelope', () => {
       key: bytes('order-7'),
       headers: [['trace', bytes('abc')]],
       failure: {
-        reason: 'PaymentRefused',
+        errorCode: 'PaymentRefused',
         errorClass: 'com.example.PaymentRefused',
         message: 'card was refused',
         stack: 'at pay (pay.ts:1:1)',
@@ -70,7 +70,7 @@ describe('an envelope', () => {
       origin: { kind: 'http', name: 'payments-dead' },
       key: null,
       headers: [],
-      failure: { reason: 'unknown', message: '', attempts: 0, lastFailedAt: noon },
+      failure: { errorCode: 'unknown', message: '', attempts: 0, lastFailedAt: noon },
     })
     expect(letter.payload).toHaveLength(0)
   })
@@ -94,9 +94,9 @@ describe('an envelope', () => {
     const broken = { ...whole, original_value: '!!', original_value_encoding: 'base64' }
     const { letter, problems } = read(broken)
     expect(problems).toEqual(['original_value is not base64'])
-    expect(textOf(letter.payload)).toBe(JSON.stringify(broken))
+    expect(toText(letter.payload)).toBe(JSON.stringify(broken))
     expect(letter.failure).toMatchObject({
-      reason: 'undecodable',
+      errorCode: 'undecodable',
       message: 'card was refused (the envelope could not be read in full: original_value is not base64)',
     })
     // The same record again is the same letter, keepIfValid or not.
@@ -106,10 +106,10 @@ describe('an envelope', () => {
   it('an envelope with another unreadable field keeps the value and the original fields', () => {
     const { letter, problems } = read({ ...whole, retry_count: -1, first_failure_at: 'soon' })
     expect(problems).toHaveLength(2)
-    expect(textOf(letter.payload)).toBe('{"amount": 12}')
+    expect(toText(letter.payload)).toBe('{"amount": 12}')
     const [name, value] = letter.headers.at(-1) ?? []
     expect(name).toBe(envelopeHeaderName)
-    expect(JSON.parse(textOf(value ?? null))).toMatchObject({ retry_count: -1, first_failure_at: 'soon' })
+    expect(JSON.parse(toText(value ?? null))).toMatchObject({ retry_count: -1, first_failure_at: 'soon' })
   })
 
   it('headers keep their order, repeated names, missing values and bytes', () => {
@@ -133,13 +133,13 @@ describe('an envelope', () => {
     (odd) => {
       const { letter, problems } = read(odd)
       expect(problems).toHaveLength(1)
-      expect(letter.failure).toMatchObject({ reason: 'undecodable', errorClass: 'EnvelopeUnreadable' })
+      expect(letter.failure).toMatchObject({ errorCode: 'undecodable', errorClass: 'EnvelopeUnreadable' })
     },
   )
 
   it('bytes that are not JSON are captured unchanged', () => {
     const raw = new Uint8Array([0xff, 0x00, 0xfe])
-    expect(undecodedLetter(raw, 'no JSON', defaults).letter.payload).toEqual(raw)
+    expect(createUndecodedLetter(raw, 'no JSON', defaults).letter.payload).toEqual(raw)
   })
 
   it('times are read in several formats, and invalid times are reported', () => {
@@ -171,8 +171,8 @@ describe('an envelope', () => {
       `{"original_value":${value},"original_key":9007199254740993,"headers":{"n":1.10,"n":9007199254740993}}`,
     )
     expect(problems).toEqual([])
-    expect(textOf(letter.payload)).toBe(value)
-    expect(textOf(letter.key)).toBe('9007199254740993')
+    expect(toText(letter.payload)).toBe(value)
+    expect(toText(letter.key)).toBe('9007199254740993')
     expect(letter.headers).toEqual([
       ['n', bytes('1.10')],
       ['n', bytes('9007199254740993')],
@@ -199,12 +199,12 @@ describe('an envelope', () => {
       expect(readText(sourced(long)).problems).toEqual([])
       expect(readText(sourced(`${long}a`)).letter.sourceId).toBe(first?.letter.sourceId)
       const [name, kept] = first?.letter.headers.at(-1) ?? []
-      expect([name, JSON.parse(textOf(kept ?? null))]).toEqual([
+      expect([name, JSON.parse(toText(kept ?? null))]).toEqual([
         envelopeHeaderName,
         { source_id: `${long}a` },
       ])
-      expect(textOf(first?.letter.payload ?? null)).toBe('x')
-      expect(first?.letter.failure.reason).toBe('unknown')
+      expect(toText(first?.letter.payload ?? null)).toBe('x')
+      expect(first?.letter.failure.errorCode).toBe('unknown')
     })
 
     it('long texts are truncated and reported, and short ones are kept whole', () => {
@@ -227,10 +227,10 @@ describe('an envelope', () => {
         'worker_instance has 600 characters: the first 512 are kept',
       ])
       expect(letter.failure.errorClass).toBe('c'.repeat(499))
-      expect(letter.failure.reason).toBe('r'.repeat(100))
+      expect(letter.failure.errorCode).toBe('r'.repeat(100))
       const [name, kept] = letter.headers.at(-1) ?? []
       const { original_value, ...rest } = sent
-      expect([name, JSON.parse(textOf(kept ?? null))]).toEqual([envelopeHeaderName, rest])
+      expect([name, JSON.parse(toText(kept ?? null))]).toEqual([envelopeHeaderName, rest])
       const long = readText(JSON.stringify({ error_details: { stack_trace: 's'.repeat(32_001) } }))
       expect([long.problems.length, long.letter.headers]).toEqual([1, []])
     })
@@ -282,23 +282,23 @@ describe('an envelope', () => {
       'message has a NUL character or an unpaired surrogate, kept as U+FFFD',
       'worker_instance has a NUL character or an unpaired surrogate, kept as U+FFFD',
     ])
-    expect(letter.failure).toMatchObject({ reason: 'E', message: 'm\ufffd', worker: 'w\ufffd' })
-    expect([textOf(letter.payload), textOf(letter.key)]).toEqual(['v', 'k\ufffd'])
-    expect(textOf(letter.headers.at(-1)?.[1] ?? null)).toContain('"original_key":"k\\ud800"')
+    expect(letter.failure).toMatchObject({ errorCode: 'E', message: 'm\ufffd', worker: 'w\ufffd' })
+    expect([toText(letter.payload), toText(letter.key)]).toEqual(['v', 'k\ufffd'])
+    expect(toText(letter.headers.at(-1)?.[1] ?? null)).toContain('"original_key":"k\\ud800"')
   })
 
   it('an envelope whose value has an unpaired surrogate is kept whole', () => {
     const text = '{"original_value":"v\\ud800","source_id":"s"}'
     const { letter, problems } = readText(text)
     expect(problems).toEqual(['original_value has an unpaired surrogate, which has no UTF-8 encoding'])
-    expect(textOf(letter.payload)).toBe(text)
+    expect(toText(letter.payload)).toBe(text)
     expect(letter.sourceId).toBe('s')
   })
 
   it('the time of death is taken from the envelope unless it is invalid or in the future', () => {
     const died = (dead_lettered_at: unknown) => {
       const { letter, problems } = read({ dead_lettered_at })
-      return [letter.diedAt, problems.length]
+      return [letter.deadLetteredAt, problems.length]
     }
     expect(died('2026-11-15T11:00:00Z')).toEqual([noon - hour, 0])
     expect(died('2026-11-16T12:00:00Z')).toEqual([noon + day, 0])
@@ -347,10 +347,10 @@ describe('an envelope', () => {
       expect(letter.history.map(({ message }) => message)).toEqual(
         Array.from({ length: historyMax }, (_, index) => `${299 - index}`),
       )
-      expect(letter.failure.reason).toBe('PaymentRefused')
+      expect(letter.failure.errorCode).toBe('PaymentRefused')
       const [name, kept] = letter.headers.at(-1) ?? []
       expect(name).toBe(envelopeHeaderName)
-      expect(JSON.parse(textOf(kept ?? null)).history).toEqual(history)
+      expect(JSON.parse(toText(kept ?? null)).history).toEqual(history)
     })
   })
 
@@ -366,8 +366,8 @@ describe('an envelope', () => {
       fc.property(fc.oneof(envelopes, fc.jsonValue()), (json) => {
         const { letter } = read(json)
         checkCommand({ op: 'import', queue: 'q', partition: 0, items: [{ ...letter }], now: noon })
-        const { reason, message, errorClass, stack, worker } = letter.failure
-        for (const text of [reason, message, errorClass, stack, worker, letter.origin.name]) {
+        const { errorCode, message, errorClass, stack, worker } = letter.failure
+        for (const text of [errorCode, message, errorClass, stack, worker, letter.origin.name]) {
           expect(text.includes('\0') || !text.isWellFormed()).toBe(false)
         }
       }),

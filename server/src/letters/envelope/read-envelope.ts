@@ -11,11 +11,11 @@
 import { errorClassMax, failureReasonMax } from '../../core/failure-bounds.ts'
 import { type Instant, usPerSecond } from '../../core/instant.ts'
 import { type Failure, type Header, historyMax, type Origin } from '../../core/item.ts'
-import { elementTexts, fieldTexts } from '../../core/json-text.ts'
+import { splitElements, splitFields } from '../../core/json-text.ts'
 import { cutText } from '../../core/storable-text.ts'
 import type { CapturedLetter } from '../letters.ts'
 import { encodeText, readBytes, readHeaders } from './bytes.ts'
-import { describeKind, distinctText, Fields, isObject, Problems } from './fields.ts'
+import { describeKind, keepDistinct, Fields, isObject, Problems } from './fields.ts'
 import { readFailureHeaders } from './header-conventions.ts'
 import { hasErrorDetails, reportUnknownFields } from './unknown-fields.ts'
 
@@ -50,27 +50,27 @@ const aheadUsMax = 24 * 3_600 * usPerSecond
 /** `json`: the parsed envelope. `text`: the text that it was parsed from, kept if it is not an envelope. */
 export function readEnvelope(json: unknown, text: string, defaults: EnvelopeDefaults): ReadEnvelope {
   if (!isObject(json))
-    return undecodedLetter(encodeText(text), `the envelope is ${describeKind(json)}, not an object`, defaults)
+    return createUndecodedLetter(encodeText(text), `the envelope is ${describeKind(json)}, not an object`, defaults)
   const problems = new Problems()
   const said = new Fields(json, text, problems)
-  const bytesOf = (name: 'original_value' | 'original_key', isReplaced: boolean) =>
+  const readOriginal = (name: 'original_value' | 'original_key', isReplaced: boolean) =>
     readBytes(
-      { value: json[name], text: said.written(name) },
+      { value: json[name], text: said.readWritten(name) },
       { name, encoding: json[`${name}_encoding`], problems, isReplaced },
     )
 
-  const payload = bytesOf('original_value', false)
+  const payload = readOriginal('original_value', false)
   const isPayloadRead = problems.all.length === 0
-  const key = bytesOf('original_key', true)
-  const headers = readHeaders({ value: json.headers, text: said.written('headers') }, problems)
+  const key = readOriginal('original_key', true)
+  const headers = readHeaders({ value: json.headers, text: said.readWritten('headers') }, problems)
   const reader = new Fields({ ...json, ...readFailureHeaders(json, headers, problems) }, text, problems)
-  const lastFailedAt = reader.time('last_failure_at') ?? defaults.now
-  const firstFailedAt = reader.time('first_failure_at') ?? lastFailedAt
+  const lastFailedAt = reader.readTime('last_failure_at') ?? defaults.now
+  const firstFailedAt = reader.readTime('first_failure_at') ?? lastFailedAt
   const origin = readOrigin(reader, defaults, firstFailedAt)
   const failure = readFailure(reader, firstFailedAt, lastFailedAt)
   const history = readHistory(json.history, reader, failure, defaults, problems)
   const sourceId = readSourceId(reader, origin, problems)
-  const diedAt = readDiedAt(reader, defaults.now, problems)
+  const deadLetteredAt = readDeadLetteredAt(reader, defaults.now, problems)
   reportUnknownFields(json, problems)
   const letter: CapturedLetter = {
     sourceId,
@@ -78,19 +78,19 @@ export function readEnvelope(json: unknown, text: string, defaults: EnvelopeDefa
     // The value cannot be read, so keep the whole envelope as the payload.
     payload: isPayloadRead ? (payload ?? new Uint8Array()) : encodeText(text),
     key,
-    headers: problems.isChanged && isPayloadRead ? [...headers, envelopeHeader(text)] : headers,
+    headers: problems.isChanged && isPayloadRead ? [...headers, createEnvelopeHeader(text)] : headers,
     failure: problems.isUnread ? withProblems(failure, problems.all) : failure,
     history,
-    ...(diedAt !== undefined && { diedAt }),
+    ...(deadLetteredAt !== undefined && { deadLetteredAt }),
   }
   return { letter, problems: problems.all }
 }
 
 /** Makes a letter of bytes that are not an envelope. */
-export function undecodedLetter(raw: Uint8Array, problem: string, defaults: EnvelopeDefaults): ReadEnvelope {
+export function createUndecodedLetter(raw: Uint8Array, problem: string, defaults: EnvelopeDefaults): ReadEnvelope {
   const { now } = defaults
   const failure: Failure = {
-    reason: undecodable,
+    errorCode: undecodable,
     errorClass: 'EnvelopeUnreadable',
     message: `the envelope could not be read: ${problem}`.slice(0, envelopeBounds.messageMax),
     stack: '',
@@ -132,24 +132,24 @@ export function readOrigin(reader: Fields, defaults: EnvelopeDefaults, firstFail
     id: offset ?? reader.name('original_id', nameMax) ?? '',
     group: reader.name('consumer_group', nameMax) ?? null,
     cluster: reader.name('cluster', nameMax) ?? null,
-    createdAt: reader.time('original_timestamp') ?? firstFailedAt,
+    createdAt: reader.readTime('original_timestamp') ?? firstFailedAt,
   }
 }
 
 export function readFailure(reader: Fields, firstFailedAt: Instant, lastFailedAt: Instant): Failure {
   const { classMax, reasonMax, messageMax, stackMax, nameMax } = envelopeBounds
-  const error = reader.object('error_details')
-  const errorClass = error.text('exception_class', classMax) ?? ''
+  const error = reader.readObject('error_details')
+  const errorClass = error.readText('exception_class', classMax) ?? ''
   return {
-    reason:
-      reader.text('error_code', reasonMax) || error.text('code', reasonMax) || deriveErrorCode(errorClass),
+    errorCode:
+      reader.readText('error_code', reasonMax) || error.readText('code', reasonMax) || deriveErrorCode(errorClass),
     errorClass,
-    message: error.longText('message', messageMax) ?? '',
-    stack: error.longText('stack_trace', stackMax) ?? '',
+    message: error.readLongText('message', messageMax) ?? '',
+    stack: error.readLongText('stack_trace', stackMax) ?? '',
     attempts: reader.count('retry_count') ?? 0,
     firstFailedAt: Math.min(firstFailedAt, lastFailedAt),
     lastFailedAt,
-    worker: reader.text('worker_instance', nameMax) ?? '',
+    worker: reader.readText('worker_instance', nameMax) ?? '',
   }
 }
 
@@ -162,7 +162,7 @@ function deriveErrorCode(errorClass: string): string {
 export function withProblems(failure: Failure, problems: readonly string[]): Failure {
   const summary = `the envelope could not be read in full: ${problems.slice(0, 5).join('; ')}`
   const message = failure.message === '' ? summary : `${failure.message} (${summary})`
-  return { ...failure, reason: undecodable, message: message.slice(0, envelopeBounds.messageMax) }
+  return { ...failure, errorCode: undecodable, message: message.slice(0, envelopeBounds.messageMax) }
 }
 
 function readHistory(
@@ -174,47 +174,47 @@ function readHistory(
 ): readonly Failure[] {
   if (value === undefined || value === null) return []
   if (!Array.isArray(value)) {
-    problems.unread(`history is ${describeKind(value)}, not a list`)
+    problems.noteUnread(`history is ${describeKind(value)}, not a list`)
     return []
   }
   if (value.length > historyMax)
-    problems.changed(`history has ${value.length} entries: the newest ${historyMax} are kept`)
-  const texts = elementTexts(whole.written('history'))
-  return newestFirst(value)
+    problems.noteChanged(`history has ${value.length} entries: the newest ${historyMax} are kept`)
+  const texts = splitElements(whole.readWritten('history'))
+  return sortNewestFirst(value)
     .slice(0, historyMax)
     .flatMap((place) => {
       const entry: unknown = value[place]
       if (!isObject(entry)) {
-        problems.unread(`history has ${describeKind(entry)}, not an object`)
+        problems.noteUnread(`history has ${describeKind(entry)}, not an object`)
         return []
       }
       const text = texts[place] ?? '{}'
       const reader = new Fields(entry, text, problems)
-      const at = failedAt(reader) ?? defaults.now
+      const at = readFailedAt(reader) ?? defaults.now
       const own = hasErrorDetails(entry)
         ? reader
         : new Fields({ ...entry, error_details: entry }, addField(text, 'error_details', text), problems)
       return [
         {
-          ...readFailure(own, reader.time('first_failure_at') ?? at, at),
+          ...readFailure(own, reader.readTime('first_failure_at') ?? at, at),
           worker: readWorker(reader, failure),
         },
       ]
     })
 }
 
-function failedAt(entry: Fields): Instant | undefined {
-  return entry.time('failed_at') ?? entry.time('last_failure_at')
+function readFailedAt(entry: Fields): Instant | undefined {
+  return entry.readTime('failed_at') ?? entry.readTime('last_failure_at')
 }
 
 /**
  * Returns the indexes of the entries, newest first: senders use both orders. An entry without a time stays
  * next to the previous entry, so a history without times keeps its order.
  */
-function newestFirst(entries: readonly unknown[]): readonly number[] {
+function sortNewestFirst(entries: readonly unknown[]): readonly number[] {
   // Ignore problems with times here: they are reported when the entry is read, and most entries are not.
   const times = entries.map((entry) =>
-    isObject(entry) ? failedAt(new Fields(entry, '{}', new Problems())) : undefined,
+    isObject(entry) ? readFailedAt(new Fields(entry, '{}', new Problems())) : undefined,
   )
   let before = times.find((time) => time !== undefined) ?? 0
   const completed = times.map((time) => {
@@ -225,7 +225,7 @@ function newestFirst(entries: readonly unknown[]): readonly number[] {
 }
 
 function readWorker(reader: Fields, failure: Failure): string {
-  return reader.text('worker_instance', envelopeBounds.nameMax) ?? failure.worker
+  return reader.readText('worker_instance', envelopeBounds.nameMax) ?? failure.worker
 }
 
 /** The identity of a Kafka record: cluster, topic, partition, offset and the consumer group that failed. */
@@ -237,24 +237,24 @@ export function readSourceId(reader: Fields, origin: Origin, problems: Problems)
   const { cluster, name, partition, id, group } = origin
   const parts = [cluster ?? '', name, String(partition), id, group ?? '']
   const made = parts.map(encodeURIComponent).join('/')
-  return distinctText(made, sourceIdMax, 'the source id of cluster, topic, offset and group', problems)
+  return keepDistinct(made, sourceIdMax, 'the source id of cluster, topic, offset and group', problems)
 }
 
-function readDiedAt(reader: Fields, now: Instant, problems: Problems): Instant | undefined {
-  const diedAt = reader.time('dead_lettered_at')
-  if (diedAt === undefined || diedAt <= now + aheadUsMax) return diedAt
-  problems.changed('dead_lettered_at is more than a day in the future: replaced by the current time')
+function readDeadLetteredAt(reader: Fields, now: Instant, problems: Problems): Instant | undefined {
+  const deadLetteredAt = reader.readTime('dead_lettered_at')
+  if (deadLetteredAt === undefined || deadLetteredAt <= now + aheadUsMax) return deadLetteredAt
+  problems.noteChanged('dead_lettered_at is more than a day in the future: replaced by the current time')
   return now
 }
 
 /** Keeps the original envelope, without its value, as a header if some of its fields could not be read. */
-function envelopeHeader(text: string): Header {
-  const rest = fieldTexts(text).filter(([name]) => name !== 'original_value')
+function createEnvelopeHeader(text: string): Header {
+  const rest = splitFields(text).filter(([name]) => name !== 'original_value')
   return [envelopeHeaderName, encodeText(`{${rest.map(writeField).join(',')}}`)]
 }
 
 function addField(text: string, name: string, value: string): string {
-  return `{${[...fieldTexts(text), [name, value] as const].map(writeField).join(',')}}`
+  return `{${[...splitFields(text), [name, value] as const].map(writeField).join(',')}}`
 }
 
 function writeField([name, value]: readonly [name: string, text: string]): string {

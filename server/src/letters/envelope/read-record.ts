@@ -8,7 +8,7 @@ import { sourceOfDeadTopic } from '../../core/kafka/topic-patterns.ts'
 import { isNestedTooDeep } from '../../core/nesting.ts'
 import { cutText } from '../../core/storable-text.ts'
 import type { CapturedLetter } from '../letters.ts'
-import { cleanText, distinctText, Fields, isObject, type Json, Problems } from './fields.ts'
+import { cleanText, keepDistinct, Fields, isObject, type Json, Problems } from './fields.ts'
 import { readFailureHeaders } from './header-conventions.ts'
 import {
   envelopeBounds,
@@ -17,7 +17,7 @@ import {
   readFailure,
   readOrigin,
   readSourceId,
-  undecodedLetter,
+  createUndecodedLetter,
   withProblems,
 } from './read-envelope.ts'
 
@@ -54,7 +54,7 @@ export function readRecord(record: DeadRecord, now: Instant): ReadRecord {
   const sourceId = chooseSourceId(letter, record)
   const origin = completeOrigin(letter.origin, record)
   return {
-    letter: { ...letter, sourceId, origin, diedAt: letter.diedAt ?? at },
+    letter: { ...letter, sourceId, origin, deadLetteredAt: letter.deadLetteredAt ?? at },
     problems: read.problems,
     isTombstone: record.value === null,
   }
@@ -91,7 +91,7 @@ function readEnveloped(
   const named = { ...json, cluster: json.cluster ?? cluster }
   const read = readEnvelope(named, text, { origin: sourceOfDeadTopic(topic) ?? topic, now })
   const { letter } = read
-  const isUnread = letter.failure.reason === 'undecodable'
+  const isUnread = letter.failure.errorCode === 'undecodable'
   return {
     problems: read.problems,
     letter: {
@@ -116,7 +116,7 @@ function readPlain(record: DeadRecord, headers: readonly Header[], now: Instant)
       '{}',
       problems,
     )
-    const lastFailedAt = reader.time('last_failure_at') ?? now
+    const lastFailedAt = reader.readTime('last_failure_at') ?? now
     const from = readOrigin(reader, defaults, lastFailedAt)
     const failure = readFailure(reader, lastFailedAt, lastFailedAt)
     const letter: CapturedLetter = {
@@ -131,7 +131,7 @@ function readPlain(record: DeadRecord, headers: readonly Header[], now: Instant)
     return { letter, problems: problems.all }
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    const { letter } = undecodedLetter(payload, cutText(reason, envelopeBounds.messageMax), defaults)
+    const { letter } = createUndecodedLetter(payload, cutText(reason, envelopeBounds.messageMax), defaults)
     return { letter: { ...letter, key, headers }, problems: [reason] }
   }
 }
@@ -161,7 +161,7 @@ const referenceMax = 100
 
 /** The place of the record in its dead-letter topic, by which the letter is found. */
 export function nameReference(record: Parameters<typeof nameRecord>[0]): string {
-  return distinctText(nameRecord(record), referenceMax, 'the place of the record', new Problems())
+  return keepDistinct(nameRecord(record), referenceMax, 'the place of the record', new Problems())
 }
 
 /** The letter came from Kafka, even if nothing tells from where exactly. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { noon, textOf } from '../../../test/make.ts'
+import { noon, toText } from '../../../test/make.ts'
 import { envelopeHeaderName, readEnvelope } from './read-envelope.ts'
 
 const read = (envelope: object) =>
@@ -20,11 +20,11 @@ describe('a field that an envelope does not have', () => {
 
   it('an unknown field is kept with the original envelope and does not change the error code', () => {
     const { letter } = read({ ...sent, error_details: { exception_class: 'IOError', message: 'm' } })
-    expect(letter.failure).toMatchObject({ reason: 'IOError', message: 'm' })
-    expect(textOf(letter.payload)).toBe('v')
+    expect(letter.failure).toMatchObject({ errorCode: 'IOError', message: 'm' })
+    expect(toText(letter.payload)).toBe('v')
     const [name, kept] = letter.headers.at(-1) ?? []
     expect(name).toBe(envelopeHeaderName)
-    expect(JSON.parse(textOf(kept ?? null))).toMatchObject({ error_message: 'disk full' })
+    expect(JSON.parse(toText(kept ?? null))).toMatchObject({ error_message: 'disk full' })
   })
 
   it('unknown fields in the error and the history are reported once each', () => {

@@ -38,7 +38,7 @@ const ofPlainFailure = describeFields([...failureFields, ...errorFields])
 
 export function reportUnknownFields(envelope: Json, problems: Problems): void {
   const unknown = new Map<string, string>()
-  const look = (json: unknown, within: string, known: KnownFields): void => {
+  const collectUnknown = (json: unknown, within: string, known: KnownFields): void => {
     if (!isObject(json)) return
     for (const [name, value] of Object.entries(json)) {
       // Senders write null for values that they do not have.
@@ -48,16 +48,16 @@ export function reportUnknownFields(envelope: Json, problems: Problems): void {
       unknown.set(path, unknown.size < reportedMax ? describeUnknown(name, within, known) : '')
     }
   }
-  look(envelope, '', ofEnvelope)
-  look(envelope.error_details, 'error_details.', ofError)
+  collectUnknown(envelope, '', ofEnvelope)
+  collectUnknown(envelope.error_details, 'error_details.', ofError)
   for (const entry of Array.isArray(envelope.history) ? envelope.history : []) {
     if (!isObject(entry)) continue
-    look(entry, 'history.', hasErrorDetails(entry) ? ofFailure : ofPlainFailure)
-    look(entry.error_details, 'history.error_details.', ofError)
+    collectUnknown(entry, 'history.', hasErrorDetails(entry) ? ofFailure : ofPlainFailure)
+    collectUnknown(entry.error_details, 'history.error_details.', ofError)
   }
-  for (const sentence of [...unknown.values()].slice(0, reportedMax)) problems.changed(sentence)
+  for (const sentence of [...unknown.values()].slice(0, reportedMax)) problems.noteChanged(sentence)
   const more = unknown.size - reportedMax
-  if (more > 0) problems.changed(`${more} more ${more === 1 ? 'field is' : 'fields are'} unknown`)
+  if (more > 0) problems.noteChanged(`${more} more ${more === 1 ? 'field is' : 'fields are'} unknown`)
 }
 
 export function hasErrorDetails(failure: Json): boolean {

@@ -40,5 +40,5 @@ export type Archive = Readonly<{
   endedBefore: Instant
   countMax: number
   now: Instant
-  trace?: AuditContext
+  audit?: AuditContext
 }>

@@ -111,7 +111,7 @@ export type CampaignsQuery = Readonly<{ states?: readonly string[]; beforeId?: C
 export type CampaignLettersQuery = Readonly<{
   campaignId: CampaignId
   states?: readonly CampaignLetterState[]
-  afterPlace?: number
+  afterPosition?: number
   countMax: number
 }>
 
@@ -120,7 +120,7 @@ export type FrozenPosition = NonNullable<RedriveRecord['campaign']>
 
 export type CampaignLetter = Readonly<{
   /** The position in the set, starting at 1. */
-  place: number
+  position: number
   letterId: LetterId
   state: CampaignLetterState
   /** The reason why the letter was skipped; empty in every other state. */

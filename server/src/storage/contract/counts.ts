@@ -8,9 +8,9 @@ export interface CountStore {
   /**
    * Exact, one entry per partition. The cost depends on the number of partitions, not on the number of items.
    */
-  counts(query: CountsQuery): Promise<readonly PartitionCounts[]>
+  readCounts(query: CountsQuery): Promise<readonly PartitionCounts[]>
   /** Exact, one entry per queue: the store adds up the partitions. */
-  queueCounts(query: QueueCountsQuery): Promise<readonly QueueCounts[]>
+  readQueueCounts(query: QueueCountsQuery): Promise<readonly QueueCounts[]>
 
   /**
    * Compares every count with the rows that it counts, and checks conservation. Empty if all counts are

@@ -8,7 +8,7 @@ export interface CredentialSource {
   /**
    * The credentials for a new connection. Ask again for every connection: older credentials can be refused.
    */
-  current(): Promise<Credentials>
+  getCurrent(): Promise<Credentials>
 
   /**
    * Calls the listener when new credentials replace the old ones. The old credentials still work for a while,
@@ -17,7 +17,7 @@ export interface CredentialSource {
   onReplaced(listener: (credentials: Credentials) => void): () => void
 
   /** Reports that the store refused these credentials. The next `current` then tries to get others. */
-  rejected?(credentials: Credentials): void
+  onRejected?(credentials: Credentials): void
 
   /** Revokes leased credentials. Call it only after the last connection is closed. */
   close(): Promise<void>

@@ -45,7 +45,7 @@ export type ItemResults = {
 export interface ItemStore {
   listItems(query: ItemsQuery): Promise<readonly Item[]>
   /** The next instant at which `advance` has something to do; null if there is none. */
-  nextDueAt(): Promise<Instant | null>
+  readNextDueAt(): Promise<Instant | null>
 }
 
 /** Stores the items in one partition, in the order given. */
@@ -81,7 +81,7 @@ export type NewItem = Readonly<{
   lease?: Readonly<{ holder: string }>
   /** The letter that this item is a redrive of. */
   letterId?: LetterId | null
-  redrives?: number
+  retryCount?: number
 }>
 
 export type ProduceResult = Readonly<{
@@ -211,7 +211,7 @@ export type ItemToImport = Readonly<
     failure?: Failure | null
     /** The failures before `failure`, newest first. */
     history?: readonly Failure[]
-    diedAt?: Instant | null
+    deadLetteredAt?: Instant | null
   }
 >
 
@@ -244,7 +244,7 @@ export type Delete = Readonly<{
    * The audit row has up to 1,000 of the ids, and the numbers of deleted and discarded letters by state. Each
    * discarded letter has a row of its own.
    */
-  trace?: AuditContext
+  audit?: AuditContext
 }>
 
 /** `next`: more may be left after the item with this id; null: nothing is left. */
@@ -274,14 +274,14 @@ export type Clear = Readonly<{
    * The audit row has the number of deleted items, and of discarded letters by state. Each discarded letter
    * has a row of its own.
    */
-  trace?: AuditContext
+  audit?: AuditContext
 }>
 
 /**
  * An order by a time that can be null (`diedAt`, `availableAt`) lists only the items that have one. Items
  * that are equal in the order are sorted by id in the same direction.
  */
-export type ItemOrder = 'id' | 'createdAt' | 'updatedAt' | 'diedAt' | 'availableAt' | 'priority'
+export type ItemOrder = 'id' | 'createdAt' | 'updatedAt' | 'deadLetteredAt' | 'availableAt' | 'priority'
 
 export type ItemsQuery = Readonly<{
   queue: QueueName

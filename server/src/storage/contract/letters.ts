@@ -130,7 +130,7 @@ export type RedriveLetters = Readonly<{
   isDueOnly?: boolean
   actor: string
   now: Instant
-  trace?: AuditContext
+  audit?: AuditContext
 }>
 export type RedriveResult = Readonly<
   | {
@@ -175,7 +175,7 @@ export type CancelRedrives = Readonly<{
   op: 'cancel-redrives'
   letterIds: readonly LetterId[]
   now: Instant
-  trace?: AuditContext
+  audit?: AuditContext
 }>
 /** `target`: the queue that the item was removed from. `refusal`: null if the redrive was cancelled. */
 export type CancelRedriveResult = Readonly<{
@@ -190,7 +190,7 @@ export type DiscardLetters = Readonly<{
   letters: readonly Readonly<{ letterId: LetterId; campaign?: RedriveRecord['campaign'] }>[]
   reason: string
   now: Instant
-  trace?: AuditContext
+  audit?: AuditContext
 }>
 export type DiscardResult = Readonly<{
   letterId: LetterId
@@ -208,7 +208,7 @@ export type RestoreLetters = Readonly<{
   /** Restore only letters that this campaign discarded; others are refused as `not-discarded`. */
   campaignId?: CampaignId
   now: Instant
-  trace?: AuditContext
+  audit?: AuditContext
 }>
 /**
  * `queue-gone`: the queue of the letter was deleted. `taken`: another letter in the queue has the same source
@@ -222,7 +222,7 @@ export type RestoreResult = Readonly<{
 
 /** Stores an edited version of a live letter, which stays as it is. Rejects with LETTER_NOT_FOUND. */
 export type EditLetter = Readonly<
-  EditedLetter & { op: 'edit-letter'; letterId: LetterId; actor: string; now: Instant; trace?: AuditContext }
+  EditedLetter & { op: 'edit-letter'; letterId: LetterId; actor: string; now: Instant; audit?: AuditContext }
 >
 /** Undefined fields are those of the letter. */
 export type EditedLetter = Readonly<{
@@ -252,7 +252,7 @@ export type ReplanRedrives = Readonly<{
   queue: QueueName
   countMax: number
   now: Instant
-  trace?: AuditContext
+  audit?: AuditContext
 }>
 export type ReplanResult = Readonly<{ changed: number; isMore: boolean }>
 
@@ -267,7 +267,7 @@ export type PostponeRedrives = Readonly<{
   letterIds: readonly LetterId[]
   until: Instant
   now: Instant
-  trace?: AuditContext
+  audit?: AuditContext
 }>
 export type PostponeResult = Readonly<{ postponed: number; exhausted: number }>
 
@@ -280,7 +280,7 @@ export type PurgeArchive = Readonly<{
   queue: QueueName
   archivedBefore: Instant
   countMax: number
-  trace?: AuditContext
+  audit?: AuditContext
 }>
 
 /**
@@ -292,11 +292,11 @@ export type CountedFilter = Readonly<{
   states?: readonly ListedState[]
   groupIds?: readonly GroupId[]
   origins?: readonly string[]
-  reasons?: readonly string[]
+  errorCodes?: readonly string[]
   slugs?: readonly string[]
   errorClasses?: readonly string[]
   /** Both bounds included. Numbers from `redrivesCounted` on are counted together. */
-  redrives?: Readonly<{ min?: number; max?: number }>
+  retryCount?: Readonly<{ min?: number; max?: number }>
 }>
 /** Letters with this many redrives or more are counted together. */
 export const redrivesCounted = 10
@@ -355,7 +355,7 @@ export function measureLetter({
   )
 }
 
-export type LetterOrder = 'diedAt' | 'updatedAt'
+export type LetterOrder = 'deadLetteredAt' | 'updatedAt'
 /** The time by which letters are read. `archivedAt` reads the archive, the others read live letters. */
 export type SearchOrder = LetterOrder | 'archivedAt'
 /** The position of a letter in the order: its time and the id of its item. */
@@ -398,7 +398,7 @@ export interface LetterRanges {
 export type ListedLetter = Item & Readonly<{ payloadBytes?: number }>
 export type ListedArchived = Readonly<{ item: ListedLetter; archivedAt: Instant }>
 
-export type CountedBy = 'queue' | 'state' | 'group' | 'origin' | 'reason' | 'slug' | 'errorClass' | 'redrives'
+export type CountedBy = 'queue' | 'state' | 'group' | 'origin' | 'errorCode' | 'slug' | 'errorClass' | 'retryCount'
 export type LetterCountsQuery = Readonly<{ filter: CountedFilter; by: readonly CountedBy[] }>
 /** Has the fields that the query names in `by`. */
 export type LetterCount = Readonly<{
@@ -407,10 +407,10 @@ export type LetterCount = Readonly<{
   state?: ListedState
   group?: GroupId
   origin?: string
-  reason?: string
+  errorCode?: string
   slug?: string
   errorClass?: string
-  redrives?: number
+  retryCount?: number
 }>
 
 export type GroupsQuery = Readonly<{
@@ -426,7 +426,7 @@ export type GroupFacts = Readonly<{
   queue: QueueName
   fingerprint: string
   origin: string
-  reason: string
+  errorCode: string
   slug: string
   errorClass: string
   title: string

@@ -56,7 +56,7 @@ export type DeleteQueue = Readonly<{
   /** The queue that is meant. A queue of this name that was created at another time is not found. */
   createdAt?: Instant
   /** The audit row has the number of deleted letters by state. */
-  trace?: AuditContext
+  audit?: AuditContext
 }>
 
 /** `removed`: the items that this command has deleted. `isMore`: the queue still exists. */

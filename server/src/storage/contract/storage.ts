@@ -71,7 +71,7 @@ export interface StoreClock extends Clock {
    * How far the clock of this machine is ahead of the clock of the store; negative: behind. Null if the store
    * has no clock of its own.
    */
-  machineOffsetUs(): number | null
+  readMachineOffsetUs(): number | null
 }
 
 /** Everything of a store but `write`: changes go through the engine (engine/writer.ts). */

@@ -14,7 +14,7 @@ import { addLetters, moveLetters, readSetPage, skipPending } from './campaigns/c
 import { readLetterStates, readPendingPlaces } from './campaigns/send-progress.ts'
 import type { Statement } from './connection/connection.ts'
 import { Connections } from './connection/connections.ts'
-import { countStatement, openSince } from './counts/letter-count-queries.ts'
+import { prepareCount, openSince } from './counts/letter-count-queries.ts'
 import { lockDue, lockEnded, peekDue } from './items/advance.ts'
 import { completeInPlace, completeLeased, completePlain } from './items/complete-plain.ts'
 import { leaseAll, leaseLive } from './items/lease.ts'
@@ -27,8 +27,8 @@ import { lockSeenLater, updateFirstSeen } from './letters/groups.ts'
 import { findIndexRanges } from './letters/index-ranges.ts'
 import { lockLetterRows, updateFailures, updateStates } from './letters/letter-rows.ts'
 import { readSnapshotRows } from './letters/letter-snapshots.ts'
-import { arrivals, groupsStatement } from './letters/list-groups.ts'
-import { pageStatement } from './letters/merge-ranges.ts'
+import { arrivals, prepareListGroups } from './letters/list-groups.ts'
+import { preparePage } from './letters/merge-ranges.ts'
 import { findByUuid, readLetters } from './letters/read-letters.ts'
 import { sendLetters } from './letters/redrive.ts'
 
@@ -54,9 +54,9 @@ describe('query plans on filled tables', needs(postgres), () => {
         payload,
         sourceId: `${round}-${index}`,
         origin: anOrigin(),
-        failure: aFailure({ reason: `reason-${index % 20}`, message: `${'abcdefghij'[index % 10]} failed` }),
+        failure: aFailure({ errorCode: `reason-${index % 20}`, message: `${'abcdefghij'[index % 10]} failed` }),
         key: bytes(`key-${index % 500}`),
-        diedAt: noon + index,
+        deadLetteredAt: noon + index,
       }))
       await storage.write([
         { op: 'produce', ...at, queue: 'orders', items },
@@ -141,7 +141,7 @@ describe('query plans on filled tables', needs(postgres), () => {
   const orders: Record<Exclude<ItemOrder, 'priority' | 'createdAt'>, string> = {
     id: 'items_sourced_id',
     updatedAt: 'items_sourced_updated',
-    diedAt: 'items_sourced_died',
+    deadLetteredAt: 'items_sourced_died',
     availableAt: 'items_sourced_scheduled',
   }
   const queries: Partial<ItemsQuery>[] = [
@@ -183,7 +183,7 @@ describe('query plans on filled tables', needs(postgres), () => {
   })
 
   describe('a page of letters', () => {
-    const page = { order: 'diedAt', isDescending: true } as const
+    const page = { order: 'deadLetteredAt', isDescending: true } as const
     const after = { value: noon + 500, id: '0'.repeat(27) }
     const cases: readonly (readonly [string, RangesQuery & Readonly<{ after?: LetterCursor }>, string])[] = [
       ['of all', { ...page, filter: {} }, 'items_sourced_died'],
@@ -200,8 +200,8 @@ describe('query plans on filled tables', needs(postgres), () => {
         'items_sourced_died',
       ],
       ['last changed', { ...page, filter: {}, order: 'updatedAt', after }, 'items_sourced_updated'],
-      ['of a reason', { ...page, filter: { reasons: ['reason-3'] } }, 'items_sourced_group'],
-      ['of redrives', { ...page, filter: { redrives: { max: 0 } }, after }, 'items_sourced_group'],
+      ['of a reason', { ...page, filter: { errorCodes: ['reason-3'] } }, 'items_sourced_group'],
+      ['of redrives', { ...page, filter: { retryCount: { max: 0 } }, after }, 'items_sourced_group'],
       ['of a key', { ...page, filter: { key: bytes('key-7') }, after }, 'items_sourced_key'],
       ['that is due', { ...page, filter: { dueBy: noon } }, 'items_sourced_redrive'],
       ['of ids', { ...page, filter: { letterIds: ['0'.repeat(27)] } }, 'items_sourced_uuid'],
@@ -210,7 +210,7 @@ describe('query plans on filled tables', needs(postgres), () => {
       ['of a trace', { ...page, filter: { traceIds: ['0'.repeat(32)] } }, 'items_sourced_trace'],
       [
         'with a text',
-        { ...page, filter: { text: 'A FAILED', reasons: ['reason-0'] } },
+        { ...page, filter: { text: 'A FAILED', errorCodes: ['reason-0'] } },
         'items_sourced_group',
       ],
       ['with a value', { ...page, filter: { json: { path: ['a'], value: 'b' } } }, 'items_sourced_died'],
@@ -220,7 +220,7 @@ describe('query plans on filled tables', needs(postgres), () => {
       const ranges = await findIndexRanges(reader, query)
       const from = query.after === undefined ? {} : { after: query.after }
       const step = { ...from, count: 20, wanted: 20, round: 0, bytes: 'none' } as const
-      const { text, values } = pageStatement(ranges, step)
+      const { text, values } = preparePage(ranges, step)
       const rows = await connections.read({ text: `explain (costs off) ${text}` }, values)
       const plan = rows.map((row) => row['QUERY PLAN'] as string).join('\n')
       const probed = plan.split('CTE probed')[1]?.split('CTE edge')[0] ?? ''
@@ -235,7 +235,7 @@ describe('query plans on filled tables', needs(postgres), () => {
     it.each([
       [
         'with a filter on every field',
-        { queues: ['letters'], key: bytes('key-1'), reasons: ['a'], payloadText: 'x' },
+        { queues: ['letters'], key: bytes('key-1'), errorCodes: ['a'], payloadText: 'x' },
       ],
       ['of any queue, by time', { archived: { from: noon, until: noon + hour }, states: ['done'] as const }],
     ])('archived letters are found by the time of archiving, %s', async (_, filter) => {
@@ -243,7 +243,7 @@ describe('query plans on filled tables', needs(postgres), () => {
       const ranges = await findIndexRanges(reader, { filter, order: 'archivedAt', isDescending: true })
       const after = { value: noon, id: '' }
       const step = { after, count: 1_000, wanted: 20, round: 0, bytes: 'head' } as const
-      const { text, values } = pageStatement(ranges, step)
+      const { text, values } = preparePage(ranges, step)
       const rows = await connections.read({ text: `explain (costs off) ${text}` }, values)
       const plan = rows.map((row) => row['QUERY PLAN'] as string).join('\n')
       const probed = plan.split('CTE probed')[1]?.split('CTE edge')[0] ?? ''
@@ -264,11 +264,11 @@ describe('query plans on filled tables', needs(postgres), () => {
       async (_, isDescending, value, died) => {
         const query = {
           filter: { queues: ['letters'], states: ['waiting'] as const, died },
-          order: 'diedAt' as const,
+          order: 'deadLetteredAt' as const,
           isDescending,
         }
         const ranges = await findIndexRanges({ query: connections.read.bind(connections) }, query)
-        const { text, values } = pageStatement(ranges, {
+        const { text, values } = preparePage(ranges, {
           after: { value, id: '' },
           count: 20,
           wanted: 20,
@@ -288,14 +288,14 @@ describe('query plans on filled tables', needs(postgres), () => {
 
     it('letters are counted from counts, and from sums where these are enough', async () => {
       const filter = { queues: ['letters'], states: ['waiting'] } as const
-      const ofReason = { ...filter, reasons: ['reason-3'] }
+      const ofReason = { ...filter, errorCodes: ['reason-3'] }
       for (const [index, [{ text }, values]] of [
-        ['letter_sums_pkey', countStatement({ filter, by: ['queue', 'state', 'redrives'] })],
-        ['slug_sums_pkey', countStatement({ filter: { slugs: ['a'] }, by: ['slug', 'state'] })],
-        ['letter_counts_pkey', countStatement({ filter: ofReason, by: ['queue', 'state', 'slug'] })],
+        ['letter_sums_pkey', prepareCount({ filter, by: ['queue', 'state', 'retryCount'] })],
+        ['slug_sums_pkey', prepareCount({ filter: { slugs: ['a'] }, by: ['slug', 'state'] })],
+        ['letter_counts_pkey', prepareCount({ filter: ofReason, by: ['queue', 'state', 'slug'] })],
         [
           'letter_counts_pkey',
-          groupsStatement({ filter: ofReason, countMax: 20, isEmptyToo: true, after: { count: 5, id: 1 } }),
+          prepareListGroups({ filter: ofReason, countMax: 20, isEmptyToo: true, after: { count: 5, id: 1 } }),
         ],
       ] as const) {
         const rows = await connections.read({ text: `explain (costs off) ${text}` }, values)

@@ -1,4 +1,4 @@
-import { fromDate, type Instant } from '../../core/instant.ts'
+import { toInstant, type Instant } from '../../core/instant.ts'
 import type { Item } from '../../core/item.ts'
 import type { LetterIdRecord } from '../../core/letter-ids.ts'
 import type { Queue } from '../../core/queue.ts'
@@ -89,7 +89,7 @@ import { reconcileCounts, verifyCounts } from './counts/verify.ts'
 import { listAttempts } from './deliveries/attempts.ts'
 import { getDelivery, listDeliveries, sumDeliveryFigures } from './deliveries/deliveries.ts'
 import { GroupCommit } from './group-commit.ts'
-import { nextDueAt } from './items/advance.ts'
+import { readNextDueAt } from './items/advance.ts'
 import { LeaseCursors } from './items/lease-cursors.ts'
 import { listArchive, listItems } from './items/list-items.ts'
 import { listPositions } from './kafka/positions.ts'
@@ -147,7 +147,7 @@ async function open(
   const random = options.random ?? Math.random
   const clock =
     options.clock === undefined
-      ? createDatabaseClock(options.machineClock ?? { now: () => fromDate(new Date()) })
+      ? createDatabaseClock(options.machineClock ?? { now: () => toInstant(new Date()) })
       : createGivenClock(options.clock)
   const connections = new Connections({
     url: target.url,
@@ -234,11 +234,11 @@ class PostgresStorage implements Storage {
     return this.#run(() => listQueues(this.#store.connections, query))
   }
 
-  queueCounts(query: QueueCountsQuery): Promise<readonly QueueCounts[]> {
+  readQueueCounts(query: QueueCountsQuery): Promise<readonly QueueCounts[]> {
     return this.#run(() => readQueueCounts(this.#store.connections, query))
   }
 
-  counts(query: CountsQuery): Promise<readonly PartitionCounts[]> {
+  readCounts(query: CountsQuery): Promise<readonly PartitionCounts[]> {
     return this.#run(() => readCounts(this.#store.connections, query))
   }
 
@@ -441,8 +441,8 @@ class PostgresStorage implements Storage {
     return this.#run(() => sumDeliveryFigures(this.#store.connections, query))
   }
 
-  nextDueAt(): Promise<Instant | null> {
-    return this.#run(() => nextDueAt(this.#store.connections))
+  readNextDueAt(): Promise<Instant | null> {
+    return this.#run(() => readNextDueAt(this.#store.connections))
   }
 
   verify(): Promise<readonly Difference[]> {

@@ -18,13 +18,13 @@
  * items in several steps: the database then rolls it back, and it is executed again.
  */
 import type { Instant } from '../../core/instant.ts'
-import { nextKsuids } from '../../core/ksuid.ts'
-import { queueNotFound } from '../shared/queue-checks.ts'
+import { createKsuids } from '../../core/ksuid.ts'
+import { createQueueNotFoundError } from '../shared/queue-checks.ts'
 import { readNumber, readText } from '../shared/row-values.ts'
 import { CampaignChanges } from './campaigns/campaign-letters.ts'
 import { awaitAll } from './connection/await-all.ts'
 import type { Connection, Row } from './connection/connection.ts'
-import { int4s, texts } from './connection/encode-arrays.ts'
+import { encodeInt4s, encodeTexts } from './connection/encode-arrays.ts'
 import { StaleReadError } from './connection/errors.ts'
 import { CountChanges, writeCountChanges } from './counts/counts.ts'
 import { writeLetterCountChanges } from './counts/letter-counts.ts'
@@ -72,7 +72,7 @@ export class Transaction {
           union select d.* from redrive.queues q join redrive.queues d on d.name = q.dead_queue
           where q.name = any ($1::text[])`,
       },
-      [texts(names)],
+      [encodeTexts(names)],
     )
     for (const row of rows) this.#keep(row)
   }
@@ -87,7 +87,7 @@ export class Transaction {
     if (missing.length === 0) return found
     const rows = await this.connection.query(
       { name: 'queues-by-id', text: 'select * from redrive.queues where id = any ($1::int4[])' },
-      [int4s(missing)],
+      [encodeInt4s(missing)],
     )
     for (const row of rows) {
       const queueRow = this.#keep(row)
@@ -115,7 +115,7 @@ export class Transaction {
 
   async get(name: string): Promise<QueueRow> {
     const queueRow = await this.find(name)
-    if (queueRow === undefined) throw queueNotFound(name)
+    if (queueRow === undefined) throw createQueueNotFoundError(name)
     return queueRow
   }
 
@@ -147,9 +147,9 @@ export class Transaction {
           order by w.rank, p.queue_id, p.partition for update of p`,
       },
       [
-        int4s(missing.map(({ queueRow }) => queueRow.id)),
-        int4s(missing.map(({ partition }) => partition)),
-        int4s(missing.map(({ queueRow }) => (queueRow.queue.deadQueue === null ? 1 : 0))),
+        encodeInt4s(missing.map(({ queueRow }) => queueRow.id)),
+        encodeInt4s(missing.map(({ partition }) => partition)),
+        encodeInt4s(missing.map(({ queueRow }) => (queueRow.queue.deadQueue === null ? 1 : 0))),
       ],
     )
     for (const row of rows) {
@@ -161,11 +161,11 @@ export class Transaction {
   }
 
   /** New ids for a partition that this transaction has locked, so that no other writer creates ids in it. */
-  nextIds(queueRow: QueueRow, partition: number, now: Instant, count: number): string[] {
+  allocateIds(queueRow: QueueRow, partition: number, now: Instant, count: number): string[] {
     const locked = this.#locked.get(`${queueRow.id}/${partition}`)
     if (locked === undefined)
       throw new Error(`partition ${partition} of ${queueRow.queue.name} is not locked`)
-    const ids = nextKsuids(locked.lastId === '' ? undefined : locked.lastId, now, count, this.random)
+    const ids = createKsuids(locked.lastId === '' ? undefined : locked.lastId, now, count, this.random)
     const last = ids.at(-1)
     if (last === undefined) return ids
     locked.lastId = last
@@ -269,7 +269,7 @@ export class Transaction {
           text: `update redrive.queues set is_sourced = true, version = version + 1
             where id = any ($1::int4[]) and not is_sourced`,
         },
-        [int4s([...this.#letterStores])],
+        [encodeInt4s([...this.#letterStores])],
       )
     }
   }
@@ -285,9 +285,9 @@ export class Transaction {
           where p.queue_id = u.queue_id and p.partition = u.partition`,
       },
       [
-        int4s(used.map((locked) => locked.queueId)),
-        int4s(used.map((locked) => locked.partition)),
-        texts(used.map((locked) => locked.lastId)),
+        encodeInt4s(used.map((locked) => locked.queueId)),
+        encodeInt4s(used.map((locked) => locked.partition)),
+        encodeTexts(used.map((locked) => locked.lastId)),
       ],
     )
   }

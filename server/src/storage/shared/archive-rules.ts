@@ -1,11 +1,11 @@
-import { archivedStates, type EndedState } from '../../core/letter-class.ts'
+import { listArchivedStates, type EndedState } from '../../core/letter-class.ts'
 import type { Queue } from '../../core/queue.ts'
 import type { Archive } from '../contract/archive.ts'
 import type { AuditEntry } from '../contract/audit.ts'
 
 /** The states that an archive command moves. `queue`: as it is in the transaction of the command. */
-export function statesToArchive({ states = allEnded }: Archive, queue: Queue): readonly EndedState[] {
-  return states === 'by-class' ? archivedStates(queue.letterClass) : [...new Set(states)]
+export function listStatesToArchive({ states = allEnded }: Archive, queue: Queue): readonly EndedState[] {
+  return states === 'by-class' ? listArchivedStates(queue.letterClass) : [...new Set(states)]
 }
 
 const allEnded: readonly EndedState[] = ['done', 'dead', 'discarded']

@@ -17,12 +17,12 @@ export type LetterOutcome = Readonly<{
  * One row for each letter that changed, so that its history can be found by its id. Refusals of the same
  * command are recorded as numbers by reason, so that a row stays small.
  */
-export function letterEntries(
-  trace: AuditContext | undefined,
+export function createLetterEntries(
+  audit: AuditContext | undefined,
   outcomes: readonly LetterOutcome[],
 ): AuditEntry[] {
-  if (trace === undefined) return []
-  const { details: given, sum, ...row } = trace
+  if (audit === undefined) return []
+  const { details: given, sum, ...row } = audit
   const done = outcomes.filter(({ refusal }) => refusal === null)
   if (done.length === 0) return []
   const counted = { letters: done.length, ...countRefusals(outcomes) }
@@ -42,25 +42,25 @@ export function toOutcome(result: RedriveResult): LetterOutcome {
 }
 
 /** The rows of letters that became DEAD by a policy. A changed schedule of other letters has no audit row. */
-export function exhaustEntries(trace: AuditContext | undefined, changed: readonly ItemHead[]): AuditEntry[] {
+export function exhaustEntries(audit: AuditContext | undefined, changed: readonly ItemHead[]): AuditEntry[] {
   const dead = changed.filter(({ state }) => state === 'dead')
-  const outcomes = dead.map(({ rootId, redrives }) => ({
+  const outcomes = dead.map(({ rootId, retryCount }) => ({
     letterId: rootId,
     refusal: null,
-    details: { redrives },
+    details: { redrives: retryCount },
   }))
-  return letterEntries(trace, outcomes)
+  return createLetterEntries(audit, outcomes)
 }
 
 /** The row of a stored edited version. If it was stored by a redrive, the redrive has its own row. */
 export function editEntries(
-  trace: AuditContext | undefined,
+  audit: AuditContext | undefined,
   letterId: string,
   number: number,
   { payload, key, headers }: EditedLetter,
 ): AuditEntry[] {
-  if (trace === undefined) return []
-  const { sum: _, details: __, ...row } = trace
+  if (audit === undefined) return []
+  const { sum: _, details: __, ...row } = audit
   const changed = Object.entries({ payload, key, headers }).flatMap(([name, value]) =>
     value === undefined ? [] : [name],
   )
@@ -69,19 +69,19 @@ export function editEntries(
 }
 
 /** One row about a queue, or none if nothing changed. */
-export function queueEntries(
-  trace: AuditContext | undefined,
+export function createQueueEntries(
+  audit: AuditContext | undefined,
   target: string,
   count: number,
   details: AuditEntry['details'],
 ): AuditEntry[] {
-  if (trace === undefined || count === 0) return []
-  const { sum: _, ...row } = trace
+  if (audit === undefined || count === 0) return []
+  const { sum: _, ...row } = audit
   return [{ ...row, target, details: { ...row.details, ...details } }]
 }
 
 /** How many items left a queue, and how many of them were letters, by state. */
-export function removalDetails(
+export function createRemovalDetails(
   removed: number,
   letters: Readonly<Record<string, number>>,
 ): AuditEntry['details'] {

@@ -101,7 +101,7 @@ describe('a batch lane', () => {
     await nextTick()
     add(1)
     let isIdle = false
-    const idle = lane.whenIdle().then(() => {
+    const idle = lane.waitUntilIdle().then(() => {
       isIdle = true
     })
     batches[0]?.end()

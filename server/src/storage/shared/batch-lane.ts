@@ -68,7 +68,7 @@ export class BatchLane<Request extends { readonly weight: number }> {
       removed.push(request)
       return false
     })
-    this.#waitingWeight -= weightOf(removed)
+    this.#waitingWeight -= sumWeights(removed)
     return removed
   }
 
@@ -94,7 +94,7 @@ export class BatchLane<Request extends { readonly weight: number }> {
   }
 
   /** Resolves when the requests that were added until now are done, or held. */
-  async whenIdle(): Promise<void> {
+  async waitUntilIdle(): Promise<void> {
     while (this.#isStarting || this.#batches.size > 0) {
       await Promise.all(this.#batches)
       await Promise.resolve()
@@ -116,7 +116,7 @@ export class BatchLane<Request extends { readonly weight: number }> {
   }
 
   #run(batch: readonly Request[]): Promise<void> {
-    const weight = weightOf(batch)
+    const weight = sumWeights(batch)
     this.#inFlight += batch.length
     this.#inFlightWeight += weight
     const running = this.#handle(batch).then(() => {
@@ -134,7 +134,7 @@ export class BatchLane<Request extends { readonly weight: number }> {
     const share = Math.ceil((this.#waitingWeight + this.#inFlightWeight) / batchesMax)
     const count = countWithin(this.#waiting, Math.min(weightMax, Math.max(share, shareMin)))
     const batch = this.#waiting.splice(0, count)
-    this.#waitingWeight -= weightOf(batch)
+    this.#waitingWeight -= sumWeights(batch)
     return batch
   }
 }
@@ -166,7 +166,7 @@ function countWithin(requests: readonly { readonly weight: number }[], weightMax
   return count
 }
 
-function weightOf(requests: readonly { readonly weight: number }[]): number {
+function sumWeights(requests: readonly { readonly weight: number }[]): number {
   let sum = 0
   for (const { weight } of requests) sum += weight
   return sum

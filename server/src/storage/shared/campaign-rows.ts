@@ -38,7 +38,7 @@ export function toCampaignCounts(counts: ReadonlyMap<number, number>): CampaignC
 
 export function toCampaignLetter(row: DatabaseRow): CampaignLetter {
   return {
-    place: readNumber(row, 'place'),
+    position: readNumber(row, 'place'),
     letterId: readText(row, 'letter_id'),
     state: toLetterState(readNumber(row, 'state')),
     refusal: readText(row, 'why'),

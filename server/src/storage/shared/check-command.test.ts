@@ -25,7 +25,7 @@ const refused: readonly Readonly<{ what: string; command: Command; message: RegE
     what: 'a place that is not a whole number',
     command: {
       op: 'discard',
-      letters: [{ letterId: 'a', campaign: { id: 'c', place: 1.5 } }],
+      letters: [{ letterId: 'a', campaign: { id: 'c', position: 1.5 } }],
       reason: '',
       now: noon,
     },
@@ -51,7 +51,7 @@ const refused: readonly Readonly<{ what: string; command: Command; message: RegE
     command: {
       op: 'freeze-letters',
       campaignId: 'c',
-      filter: { reasons: ['\0'] },
+      filter: { errorCodes: ['\0'] },
       countMax: 1,
       examinedMax: 1,
     },

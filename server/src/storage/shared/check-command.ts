@@ -121,7 +121,7 @@ const checks: Checks = {
 export function checkCommand(command: Command): void {
   if ('countMax' in command) checkNumber('countMax', command.countMax, 1, countMaxMax)
   if ('now' in command) checkInstant('now', command.now)
-  if ('trace' in command && command.trace !== undefined) checkTrace(command.trace)
+  if ('trace' in command && command.audit !== undefined) checkAuditContext(command.audit)
   // Each check takes the command of its own op, which the type of an indexed union cannot express.
   const check = checks[command.op] as ((command: Command) => void) | undefined
   check?.(command)
@@ -142,7 +142,7 @@ function checkNewQueue({ queue }: CreateQueue): void {
 function checkItem(item: NewItem | ItemToImport): void {
   checkNumber('priority', item.priority ?? 0, -int4Max, int4Max)
   checkNumber('attemptsMax', item.attemptsMax ?? 0, 0, int4Max)
-  checkNumber('redrives', item.redrives ?? 0, 0, int4Max)
+  checkNumber('redrives', item.retryCount ?? 0, 0, int4Max)
   if (item.availableAt != null) checkInstant('availableAt', item.availableAt)
   if (item.expireDeadline !== undefined) checkInstant('expireDeadline', item.expireDeadline)
   if ('attempts' in item) checkNumber('attempts', item.attempts ?? 0, 0, int4Max)
@@ -153,7 +153,7 @@ function checkItem(item: NewItem | ItemToImport): void {
   checkText('letterId', item.letterId)
   if (item.lease) checkText('holder', item.lease.holder)
   if ('sourceId' in item) checkText('sourceId', item.sourceId)
-  if ('diedAt' in item && item.diedAt != null) checkInstant('diedAt', item.diedAt)
+  if ('deadLetteredAt' in item && item.deadLetteredAt != null) checkInstant('deadLetteredAt', item.deadLetteredAt)
 }
 
 function checkAuditEntry(entry: AuditEntry): void {
@@ -162,7 +162,7 @@ function checkAuditEntry(entry: AuditEntry): void {
   }
 }
 
-function checkTrace({ at, actor, action, reason, requestId, sum }: AuditContext): void {
+function checkAuditContext({ at, actor, action, reason, requestId, sum }: AuditContext): void {
   checkInstant('trace.at', at)
   for (const text of [actor, action, reason, requestId, sum?.action, sum?.target]) checkText('trace', text)
 }
@@ -180,7 +180,7 @@ function checkLetter(letterId: string, campaign: RedriveLetters['letters'][numbe
   checkText('letterId', letterId)
   if (campaign == null) return
   checkText('campaign.id', campaign.id)
-  checkNumber('campaign.place', campaign.place, 0, int4Max)
+  checkNumber('campaign.place', campaign.position, 0, int4Max)
 }
 
 function checkLetterIds(letterIds: readonly string[]): void {

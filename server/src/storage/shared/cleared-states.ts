@@ -1,7 +1,7 @@
 import type { Clear, ListedState } from '../contract/items.ts'
 
 /** The states of the items that a `clear` deletes. */
-export function clearedStates({ isWaiting, isScheduled, isLeased }: Clear): ListedState[] {
+export function listClearedStates({ isWaiting, isScheduled, isLeased }: Clear): ListedState[] {
   const states: ListedState[] = []
   if (isWaiting) states.push('waiting')
   if (isScheduled) states.push('scheduled')

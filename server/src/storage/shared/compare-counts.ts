@@ -95,7 +95,7 @@ type CampaignCount = Readonly<{ campaign: string; state: CampaignLetterState; n:
 
 /** Compares the counts of campaigns: rows of `campaign_id`, `state` (its code) and `n`. */
 export function compareCampaigns(counted: readonly Row[], actual: readonly Row[]): CampaignDifference[] {
-  const [countedByKey, actualByKey] = [byStateAndCampaign(counted), byStateAndCampaign(actual)]
+  const [countedByKey, actualByKey] = [indexByStateAndCampaign(counted), indexByStateAndCampaign(actual)]
   return [...new Map([...countedByKey, ...actualByKey])]
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
     .map(([key, { campaign, state }]) => ({
@@ -107,7 +107,7 @@ export function compareCampaigns(counted: readonly Row[], actual: readonly Row[]
     .filter((difference) => difference.counted !== difference.actual)
 }
 
-function byStateAndCampaign(rows: readonly Row[]): Map<string, CampaignCount> {
+function indexByStateAndCampaign(rows: readonly Row[]): Map<string, CampaignCount> {
   return new Map(
     rows.map((row) => {
       const campaign = readText(row, 'campaign_id')

@@ -12,35 +12,35 @@ export type CountCondition =
   | Readonly<{ on: 'group'; groupIds: readonly number[] }>
   | Readonly<{ on: GroupField; values: readonly string[] }>
   | Readonly<{ on: 'state'; states: readonly ListedState[] }>
-  | Readonly<{ on: 'redrives'; min?: number; max?: number }>
+  | Readonly<{ on: 'retryCount'; min?: number; max?: number }>
 
 /** The fields that all letters of a group share. */
-export type GroupField = 'origin' | 'reason' | 'slug' | 'errorClass'
+export type GroupField = 'origin' | 'errorCode' | 'slug' | 'errorClass'
 
 /**
  * `isClassChecked`: each letter that is found is compared with the error classes as well. Then groups whose
  * letters may have any class match too.
  */
 export function readConditions(filter: CountedFilter, isClassChecked = false): CountCondition[] {
-  const { queues, groupIds, origins, reasons, slugs, errorClasses, states, redrives } = filter
+  const { queues, groupIds, origins, errorCodes, slugs, errorClasses, states, retryCount } = filter
   const conditions: CountCondition[] = []
   if (queues !== undefined) conditions.push({ on: 'queue', queues })
   if (groupIds !== undefined) conditions.push({ on: 'group', groupIds })
   if (origins !== undefined) conditions.push({ on: 'origin', values: origins })
-  if (reasons !== undefined) conditions.push({ on: 'reason', values: reasons })
+  if (errorCodes !== undefined) conditions.push({ on: 'errorCode', values: errorCodes })
   if (slugs !== undefined) conditions.push({ on: 'slug', values: slugs })
   if (errorClasses !== undefined) {
     const hasOthers = isClassChecked && errorClasses.length > 0
     conditions.push({ on: 'errorClass', values: hasOthers ? [...errorClasses, anyClass] : errorClasses })
   }
   if (states !== undefined) conditions.push({ on: 'state', states })
-  if (redrives !== undefined) conditions.push({ on: 'redrives', ...boundCounted(redrives) })
+  if (retryCount !== undefined) conditions.push({ on: 'retryCount', ...boundCounted(retryCount) })
   return conditions
 }
 
 /** Whether the filter has a condition that only the group of a letter answers. */
-export function hasGroupConditions({ origins, reasons, slugs, errorClasses }: CountedFilter): boolean {
-  return [origins, reasons, slugs, errorClasses].some((list) => list !== undefined)
+export function hasGroupConditions({ origins, errorCodes, slugs, errorClasses }: CountedFilter): boolean {
+  return [origins, errorCodes, slugs, errorClasses].some((list) => list !== undefined)
 }
 
 /** The number of redrives under which a letter is counted: `redrivesCounted` or more count as one number. */
@@ -49,7 +49,7 @@ export function countRedrives(redrives: number): number {
 }
 
 /** Whether the counts alone answer which letters have these numbers of redrives. */
-export function areRedrivesCounted(redrives: CountedFilter['redrives']): boolean {
+export function areRedrivesCounted(redrives: CountedFilter['retryCount']): boolean {
   const { min = 0, max = 0 } = redrives ?? {}
   return min <= redrivesCounted && max < redrivesCounted
 }
@@ -58,7 +58,7 @@ export function areRedrivesCounted(redrives: CountedFilter['redrives']): boolean
 export function boundCounted({
   min,
   max,
-}: NonNullable<CountedFilter['redrives']>): NonNullable<CountedFilter['redrives']> {
+}: NonNullable<CountedFilter['retryCount']>): NonNullable<CountedFilter['retryCount']> {
   return {
     ...(min !== undefined && { min: countRedrives(Math.ceil(min)) }),
     ...(max !== undefined && max < redrivesCounted && { max: Math.floor(max) }),

@@ -1,5 +1,5 @@
 import type { LetterEdit } from '../contract/letters.ts'
-import { headersFromText } from './item-row.ts'
+import { decodeHeaders } from './item-row.ts'
 import { readBytes, readBytesOrNull, readNumber, readText, readTextOrNull } from './row-values.ts'
 
 /** From a row of `letter_edits`, which has the same columns in both stores, and `payload_bytes`. */
@@ -13,6 +13,6 @@ export function decodeEdit(row: Readonly<Record<string, unknown>>): LetterEdit {
     payload,
     ...(payload.length < payloadBytes && { payloadBytes }),
     key: readBytesOrNull(row, 'key'),
-    headers: headersFromText(readTextOrNull(row, 'headers')),
+    headers: decodeHeaders(readTextOrNull(row, 'headers')),
   }
 }

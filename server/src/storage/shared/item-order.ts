@@ -5,7 +5,7 @@ const columns: Record<ItemOrder, string> = {
   id: 'id',
   createdAt: 'created_at',
   updatedAt: 'updated_at',
-  diedAt: 'died_at',
+  deadLetteredAt: 'died_at',
   availableAt: 'available_at',
   priority: 'priority',
 }
@@ -16,5 +16,5 @@ export function orderColumn({ order = 'id' }: ItemsQuery): string {
 
 /** Whether the column of the order can be null. The list then has only the items that have a value. */
 export function isNullableOrder({ order }: ItemsQuery): boolean {
-  return order === 'diedAt' || order === 'availableAt'
+  return order === 'deadLetteredAt' || order === 'availableAt'
 }

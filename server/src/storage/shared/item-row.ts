@@ -19,21 +19,21 @@ import type {
 const noHeaders: readonly Header[] = []
 const noHistory: readonly Failure[] = []
 
-export function headersToText(headers: readonly Header[]): string | null {
+export function encodeHeaders(headers: readonly Header[]): string | null {
   if (headers.length === 0) return null
   let text = '['
   for (const [name, value] of headers) {
-    text += `${text.length === 1 ? '' : ','}[${JSON.stringify(name)},${value === null ? 'null' : `"${base64(value)}"`}]`
+    text += `${text.length === 1 ? '' : ','}[${JSON.stringify(name)},${value === null ? 'null' : `"${encodeBase64(value)}"`}]`
   }
   return `${text}]`
 }
 
-function base64({ buffer, byteOffset, byteLength }: Uint8Array): string {
+function encodeBase64({ buffer, byteOffset, byteLength }: Uint8Array): string {
   return Buffer.from(buffer, byteOffset, byteLength).toString('base64')
 }
 
 /** Null or undefined: the item has no headers, or they were not read. */
-export function headersFromText(text: string | null | undefined): readonly Header[] {
+export function decodeHeaders(text: string | null | undefined): readonly Header[] {
   if (text === null || text === undefined) return noHeaders
   const pairs = JSON.parse(text) as readonly (readonly [string, string | null])[]
   return pairs.map(([name, value]) => [
@@ -42,33 +42,33 @@ export function headersFromText(text: string | null | undefined): readonly Heade
   ])
 }
 
-export function failureToText(failure: Failure | null): string | null {
+export function encodeFailure(failure: Failure | null): string | null {
   return failure && JSON.stringify(failure)
 }
 
-export function failureFromText(text: string | null): Failure | null {
+export function decodeFailure(text: string | null): Failure | null {
   return text === null ? null : (JSON.parse(text) as Failure)
 }
 
-export function originToText(origin: Origin | null): string | null {
+export function encodeOrigin(origin: Origin | null): string | null {
   return origin && JSON.stringify(origin)
 }
 
-export function originFromText(text: string | null): Origin | null {
+export function decodeOrigin(text: string | null): Origin | null {
   return text === null ? null : (JSON.parse(text) as Origin)
 }
 
-export function historyToText(history: readonly Failure[]): string | null {
+export function encodeHistory(history: readonly Failure[]): string | null {
   return history.length === 0 ? null : JSON.stringify(history)
 }
 
 /** Null or undefined: there are no earlier failures, or they were not read. */
-export function historyFromText(text: string | null | undefined): readonly Failure[] {
+export function decodeHistory(text: string | null | undefined): readonly Failure[] {
   return text === null || text === undefined ? noHistory : (JSON.parse(text) as Failure[])
 }
 
 const untouched: LetterFacts = {
-  requeues: 0,
+  requeueCount: 0,
   lastRedriveAt: null,
   redrives: [],
   nextRedriveAt: null,
@@ -79,10 +79,10 @@ const untouched: LetterFacts = {
  * Null for a letter that nothing was done with, which is the case for most letters. Its `nextRedriveAt` must
  * then be stored elsewhere.
  */
-export function factsToText(facts: LetterFacts): string | null {
-  const { requeues, lastRedriveAt, redrives, discardReason, discardCampaign, restoredAt, wasDead } = facts
+export function encodeFacts(facts: LetterFacts): string | null {
+  const { requeueCount, lastRedriveAt, redrives, discardReason, discardCampaign, restoredAt, wasDead } = facts
   const isUntouched =
-    requeues === 0 &&
+    requeueCount === 0 &&
     lastRedriveAt === null &&
     redrives.length === 0 &&
     discardReason === '' &&
@@ -92,7 +92,7 @@ export function factsToText(facts: LetterFacts): string | null {
   return isUntouched ? null : JSON.stringify(facts)
 }
 
-export function factsFromText(text: string | null, nextRedriveAt: Instant | null): LetterFacts {
+export function decodeFacts(text: string | null, nextRedriveAt: Instant | null): LetterFacts {
   if (text !== null) return JSON.parse(text) as LetterFacts
   return nextRedriveAt === null ? untouched : { ...untouched, nextRedriveAt }
 }
@@ -101,7 +101,7 @@ export function factsFromText(text: string | null, nextRedriveAt: Instant | null
  * The column `lease_deadline`: the deadline of the lease, or for an imported item that is not leased the
  * deadline that it was imported with.
  */
-export function leaseDeadlineOf(item: ItemHead): Instant | null {
+export function toLeaseDeadline(item: ItemHead): Instant | null {
   if (item.state === 'leased') return item.lease.deadline
   return item.state === 'waiting' ? (item.givenLeaseDeadline ?? null) : null
 }

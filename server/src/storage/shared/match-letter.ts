@@ -6,18 +6,18 @@
 import { Buffer } from 'node:buffer'
 import { toErrorClass } from '../../core/cause.ts'
 import type { Instant } from '../../core/instant.ts'
-import { type Header, type Item, listedState } from '../../core/item.ts'
+import { type Header, type Item, toListedState } from '../../core/item.ts'
 import { isSameNumber, type JsonNumber } from '../../core/json-number.ts'
-import { textAt } from '../../core/json-text.ts'
+import { findText } from '../../core/json-text.ts'
 import type { LetterFilter } from '../contract/letters.ts'
 import { readTraceId } from './trace-id.ts'
 
 export function matchesLetter(item: Item, filter: LetterFilter): boolean {
-  const { queues, states, groupIds, redrives, errorClasses } = filter
+  const { queues, states, groupIds, retryCount, errorClasses } = filter
   if (queues !== undefined && !queues.includes(item.queue)) return false
-  if (states !== undefined && !states.includes(listedState(item))) return false
+  if (states !== undefined && !states.includes(toListedState(item))) return false
   if (groupIds !== undefined && (item.groupId === null || !groupIds.includes(item.groupId))) return false
-  if (redrives !== undefined && !isWithin(item.redrives, redrives.min, redrives.max)) return false
+  if (retryCount !== undefined && !isWithin(item.retryCount, retryCount.min, retryCount.max)) return false
   if (errorClasses !== undefined && !errorClasses.includes(toErrorClass(item.failure))) return false
   return matchesDetail(item, filter)
 }
@@ -30,7 +30,7 @@ function matchesDetail(item: Item, filter: LetterFilter): boolean {
 function matchesTimes(item: Item, filter: LetterFilter): boolean {
   const { died, updated, lastFailed, dueBy } = filter
   return (
-    isInRange(item.diedAt, died) &&
+    isInRange(item.deadLetteredAt, died) &&
     isInRange(item.updatedAt, updated) &&
     isInRange(item.failure?.lastFailedAt ?? null, lastFailed) &&
     (dueBy === undefined || isWithin(item.letter?.nextRedriveAt ?? null, undefined, dueBy))
@@ -125,7 +125,7 @@ function hasNumber(
   wanted: JsonNumber,
 ): boolean {
   if (part !== Number(wanted.number)) return false
-  const written = textAt(text, path)
+  const written = findText(text, path)
   return written !== undefined && isSameNumber(written, wanted.number)
 }
 

@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { migrations as postgresMigrations } from '../postgres/migrations/migrate.ts'
 import { migrations as sqliteMigrations } from '../sqlite/migrations/migrate.ts'
-import { type Migration, migrationSql } from './migrations.ts'
+import { type Migration, getMigrationSql } from './migrations.ts'
 
 const checksums = (migrations: readonly Migration[]): string[][] =>
   migrations.map((migration) => [
     migration.name,
-    createHash('sha256').update(migrationSql(migration)).digest('hex'),
+    createHash('sha256').update(getMigrationSql(migration)).digest('hex'),
   ])
 
 describe('the migrations of the stores', () => {

@@ -17,12 +17,12 @@ export type Migration = Readonly<{ name: string } & ({ sql: string } | { noChang
 export type AppliedMigration = Readonly<{ number: number; name: string; checksum: string }>
 
 /** The SQL of a migration; empty for a no-op. */
-export function migrationSql(migration: Migration): string {
+export function getMigrationSql(migration: Migration): string {
   return 'sql' in migration ? migration.sql : ''
 }
 
-export function checksumOf(migration: Migration): string {
-  return createHash('sha256').update(migrationSql(migration)).digest('hex')
+export function computeChecksum(migration: Migration): string {
+  return createHash('sha256').update(getMigrationSql(migration)).digest('hex')
 }
 
 /** Refuses a store that has a migration which this program does not have, or has in another form. */
@@ -34,12 +34,12 @@ export function checkApplied(
   checkVersion(applied.length, wanted, address)
   for (const [index, { number, name, checksum }] of applied.entries()) {
     const migration = wanted[index] as Migration
-    if (number === index + 1 && name === migration.name && checksum === checksumOf(migration)) continue
+    if (number === index + 1 && name === migration.name && checksum === computeChecksum(migration)) continue
     const [theirs, ours] = [`number ${number}, ${name}`, `number ${index + 1}, ${migration.name}`]
-    throw schemaDiffers(
+    throw createSchemaDiffersError(
       address,
       `it has run migration ${theirs}, checksum ${shorten(checksum)}; ` +
-        `this program has ${ours}, checksum ${shorten(checksumOf(migration))}`,
+        `this program has ${ours}, checksum ${shorten(computeChecksum(migration))}`,
     )
   }
 }
@@ -61,7 +61,7 @@ export function checkCurrent(version: number, wanted: readonly Migration[], addr
   )
 }
 
-export function schemaDiffers(address: string, reason: string): KnownError {
+export function createSchemaDiffersError(address: string, reason: string): KnownError {
   return new KnownError('SCHEMA_DIFFERS', `${address} was created by a different build of Redrive: ${reason}`)
 }
 

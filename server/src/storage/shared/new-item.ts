@@ -1,13 +1,13 @@
-import { later } from '../../core/instant.ts'
+import { addDuration } from '../../core/instant.ts'
 import type { Item, LetterFacts } from '../../core/item.ts'
-import { newLetterFacts } from '../../core/letter.ts'
+import { createLetterFacts } from '../../core/letter.ts'
 import type { Queue } from '../../core/queue.ts'
 import type { Import, ItemToImport, Produce } from '../contract/items.ts'
 
 export function createProducedItem(command: Produce, index: number, queue: Queue, id: string): Item {
   const { lease, ...given } = command.items[index] as Produce['items'][number]
   if (lease === undefined) return createItem(command, given, queue, id)
-  const deadline = later(command.now, queue.leaseUs)
+  const deadline = addDuration(command.now, queue.leaseTimeoutUs)
   return createItem(command, { ...given, attempts: 1, lease: { holder: lease.holder, deadline } }, queue, id)
 }
 
@@ -20,7 +20,7 @@ export function createImportedItem(
   groupId: number | null = null,
 ): Item {
   const given = command.items[index] as ItemToImport
-  const letter = given.origin ? newLetterFacts(command.now, queue.redrive, random) : null
+  const letter = given.origin ? createLetterFacts(command.now, queue.redrive, random) : null
   return createItem(command, given, queue, id, groupId, letter)
 }
 
@@ -34,8 +34,8 @@ function createItem(
 ): Item {
   const { payload, key = null, headers = [], kind = '', encoding = '', reference = '' } = given
   const { attempts = 0, attemptsMax = 0, priority = 0, availableAt = null, expireDeadline } = given
-  const { sourceId = null, origin = null, failure = null, history = [], diedAt } = given
-  const { letterId = null, redrives = 0, lease, givenLeaseDeadline } = given
+  const { sourceId = null, origin = null, failure = null, history = [], deadLetteredAt } = given
+  const { letterId = null, retryCount = 0, lease, givenLeaseDeadline } = given
   // One object literal: most items wait, and copying this many fields would slow every produce.
   const waiting = {
     state: 'waiting',
@@ -56,12 +56,12 @@ function createItem(
     payload,
     createdAt: now,
     updatedAt: now,
-    expireDeadline: expireDeadline ?? later(now, queue.expireUs),
+    expireDeadline: expireDeadline ?? addDuration(now, queue.expireTimeoutUs),
     failure,
     origin,
-    diedAt: diedAt ?? (origin ? now : null),
+    deadLetteredAt: deadLetteredAt ?? (origin ? now : null),
     letterId,
-    redrives,
+    redrives: retryCount,
     history,
     groupId,
     letter,

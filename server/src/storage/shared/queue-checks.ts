@@ -3,11 +3,11 @@ import type { PolicyChanges, Queue, QueuePolicy } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
 import type { ItemToImport } from '../contract/items.ts'
 
-export function queueNotFound(name: string): KnownError {
+export function createQueueNotFoundError(name: string): KnownError {
   return new KnownError('QUEUE_NOT_FOUND', `there is no queue named ${name}`)
 }
 
-export function partitionNotFound(name: string, partition: number, partitions: number): KnownError {
+export function createPartitionNotFoundError(name: string, partition: number, partitions: number): KnownError {
   return new KnownError(
     'PARTITION_NOT_FOUND',
     `queue ${name} has no partition ${partition}; it has ${partitions}, numbered from 0`,
@@ -20,7 +20,7 @@ export function refuseRepeats(name: string, count: number): void {
   throw new KnownError('SOURCE_ID_EXISTS', `queue ${name} already has ${count} of the imported source ids`)
 }
 
-export function queueInUse(name: string, user: string): KnownError {
+export function createQueueInUseError(name: string, user: string): KnownError {
   return new KnownError('QUEUE_IN_USE', `queue ${name} is the dead queue of ${user}`)
 }
 
@@ -91,8 +91,8 @@ export function checkImport(queue: Queue, items: readonly Pick<ItemToImport, 'or
   if (items.some(({ origin }) => origin != null)) checkTakesLetters(queue)
 }
 
-export function checkTimes({ leaseUs, expireUs }: Pick<QueuePolicy, 'leaseUs' | 'expireUs'>): void {
-  if (leaseUs <= expireUs) return
+export function checkTimes({ leaseTimeoutUs, expireTimeoutUs }: Pick<QueuePolicy, 'leaseTimeoutUs' | 'expireTimeoutUs'>): void {
+  if (leaseTimeoutUs <= expireTimeoutUs) return
   throw new KnownError(
     'LEASE_TOO_LONG',
     'lease_timeout cannot be longer than expire_timeout: leased items would expire',
@@ -104,5 +104,5 @@ export function checkTimes({ leaseUs, expireUs }: Pick<QueuePolicy, 'leaseUs' | 
  * knowing of the other change. A change of other settings is not refused because of the times.
  */
 export function checkChangedTimes(changes: PolicyChanges, merged: Queue): void {
-  if (changes.leaseUs !== undefined || changes.expireUs !== undefined) checkTimes(merged)
+  if (changes.leaseTimeoutUs !== undefined || changes.expireTimeoutUs !== undefined) checkTimes(merged)
 }

@@ -15,7 +15,7 @@ export function toQueue(row: DatabaseRow): Queue {
 }
 
 /** The column `policy`: the fields of a queue that have no column of their own. */
-export function policyToText(queue: Queue): string {
+export function encodePolicy(queue: Queue): string {
   const { name, namespace, partitions, createdAt, updatedAt, deadQueue, ...policy } = queue
   return JSON.stringify(policy)
 }

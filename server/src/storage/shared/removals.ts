@@ -5,7 +5,7 @@ import { isRedriving } from '../../core/letter.ts'
 import { KnownError } from '../../errors.ts'
 import type { AuditContext, AuditEntry } from '../contract/audit.ts'
 import type { RemoveResult } from '../contract/items.ts'
-import { letterEntries, queueEntries, removalDetails } from './audit-entries.ts'
+import { createLetterEntries, createQueueEntries, createRemovalDetails } from './audit-entries.ts'
 
 /** `letters`: the removed letters by state. `kept`: letters that stay as they are. */
 export type Removed = Readonly<{
@@ -23,30 +23,30 @@ export function removeResult({ removed, discarded }: Removed, next: ItemId | nul
 }
 
 /** One row for the queue, and one for each discarded letter, so that its history can be found by its id. */
-export function removalEntries(
-  trace: AuditContext | undefined,
+export function createRemovalEntries(
+  audit: AuditContext | undefined,
   queue: string,
   done: Removed,
   details: AuditEntry['details'] = {},
 ): AuditEntry[] {
-  if (trace === undefined) return []
+  if (audit === undefined) return []
   const { removed, letters, discarded, kept } = done
   const byState = countStates(discarded.map(({ state }) => state))
-  const row = queueEntries(trace, queue, removed + discarded.length, {
+  const row = createQueueEntries(audit, queue, removed + discarded.length, {
     ...details,
-    ...removalDetails(removed, letters),
+    ...createRemovalDetails(removed, letters),
     ...(discarded.length > 0 && { discarded: byState }),
     ...(kept > 0 && { kept }),
   })
-  const { sum: _, ...rest } = trace
-  const act = { ...rest, action: 'letter.discard', details: { by: trace.action, queue } }
+  const { sum: _, ...rest } = audit
+  const act = { ...rest, action: 'letter.discard', details: { by: audit.action, queue } }
   const outcomes = discarded.map(({ letterId }) => ({ letterId, refusal: null }))
-  return [...row, ...letterEntries(act, outcomes)]
+  return [...row, ...createLetterEntries(act, outcomes)]
 }
 
 /** The reason that a discarded letter shows: that of the person, or else the action. */
-export function discardReason(trace: AuditContext | undefined): string {
-  return trace === undefined ? '' : trace.reason || trace.action
+export function discardReason(audit: AuditContext | undefined): string {
+  return audit === undefined ? '' : audit.reason || audit.action
 }
 
 /** The largest number of ids in an audit row. */

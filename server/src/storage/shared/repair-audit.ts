@@ -8,7 +8,7 @@ export function repairEntries(differences: readonly Difference[], now: Instant):
     at: now,
     actor: 'redrive',
     action: 'counts.repair',
-    target: subjectName(subject),
+    target: getSubjectName(subject),
     reason: 'a count did not match the rows that it counts',
     requestId: '',
     details: { ...('partition' in subject && { partition: subject.partition }), count, counted, actual },
@@ -17,7 +17,7 @@ export function repairEntries(differences: readonly Difference[], now: Instant):
 
 type Subject = Readonly<{ queue: string }> | Readonly<{ slug: string }> | Readonly<{ campaign: string }>
 
-function subjectName(subject: Subject): string {
+function getSubjectName(subject: Subject): string {
   if ('campaign' in subject) return subject.campaign
   return 'slug' in subject ? subject.slug : subject.queue
 }

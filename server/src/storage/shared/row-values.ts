@@ -8,7 +8,7 @@ export type DatabaseRow = Readonly<Record<string, unknown>> | readonly unknown[]
 export function readNumber(row: DatabaseRow, column: string | number): number {
   const value = readColumn(row, column)
   if (typeof value === 'number') return value
-  throw mismatch(column, 'a number', value)
+  throw createMismatchError(column, 'a number', value)
 }
 
 export function readNumberOrNull(row: DatabaseRow, column: string | number): number | null {
@@ -18,7 +18,7 @@ export function readNumberOrNull(row: DatabaseRow, column: string | number): num
 export function readText(row: DatabaseRow, column: string | number): string {
   const value = readColumn(row, column)
   if (typeof value === 'string') return value
-  throw mismatch(column, 'a text', value)
+  throw createMismatchError(column, 'a text', value)
 }
 
 export function readTextOrNull(row: DatabaseRow, column: string | number): string | null {
@@ -28,13 +28,13 @@ export function readTextOrNull(row: DatabaseRow, column: string | number): strin
 export function readBoolean(row: DatabaseRow, column: string | number): boolean {
   const value = readColumn(row, column)
   if (typeof value === 'boolean') return value
-  throw mismatch(column, 'a boolean', value)
+  throw createMismatchError(column, 'a boolean', value)
 }
 
 export function readBytes(row: DatabaseRow, column: string | number): Uint8Array {
   const value = readColumn(row, column)
   if (value instanceof Uint8Array) return value
-  throw mismatch(column, 'bytes', value)
+  throw createMismatchError(column, 'bytes', value)
 }
 
 export function readBytesOrNull(row: DatabaseRow, column: string | number): Uint8Array | null {
@@ -50,7 +50,7 @@ function readColumn(row: DatabaseRow, column: string | number): unknown {
   return (row as Readonly<Record<string | number, unknown>>)[column]
 }
 
-function mismatch(column: string | number, expected: string, value: unknown): Error {
+function createMismatchError(column: string | number, expected: string, value: unknown): Error {
   return new Error(
     `column ${column} is ${value === null ? 'null' : `a ${typeof value}`}; expected ${expected}`,
   )

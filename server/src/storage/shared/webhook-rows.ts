@@ -1,5 +1,5 @@
 /** The rows of the tables of webhooks, which have the same columns in both stores. */
-import { type Header, type Item, type ItemHead, listedState } from '../../core/item.ts'
+import { type Header, type Item, type ItemHead, toListedState } from '../../core/item.ts'
 import { isRedriving } from '../../core/letter.ts'
 import type { Delivery } from '../../core/queue.ts'
 import type {
@@ -17,7 +17,7 @@ import type {
   ScheduledMessage,
   TimeRange,
 } from '../contract/webhooks.ts'
-import { headersFromText } from './item-row.ts'
+import { decodeHeaders } from './item-row.ts'
 import {
   type DatabaseRow,
   readBytes,
@@ -86,7 +86,7 @@ export function toMessage(row: DatabaseRow): Message {
     producerName: readTextOrNull(row, 'producer_name') ?? '',
     contentType: readText(row, 'content_type'),
     priority: readNumber(row, 'priority'),
-    headers: headersFromText(readTextOrNull(row, 'headers')) as readonly Header[],
+    headers: decodeHeaders(readTextOrNull(row, 'headers')) as readonly Header[],
     payload: readBytes(row, 'payload'),
     receivedAt: readNumber(row, 'created_at'),
     dispatchedAt: readNumberOrNull(row, 'dispatched_at'),
@@ -108,7 +108,7 @@ export function toScheduled(row: DatabaseRow): ScheduledMessage {
     producerId: readText(row, 'producer'),
     contentType: readText(row, 'content_type'),
     priority: readNumber(row, 'priority'),
-    headers: headersFromText(readTextOrNull(row, 'headers')),
+    headers: decodeHeaders(readTextOrNull(row, 'headers')),
     payload: readBytes(row, 'payload'),
     createdAt: readNumber(row, 'created_at'),
     dueAt: readNumber(row, 'due_at'),
@@ -214,7 +214,7 @@ function stateOfItem(item: ItemHead, letterId: string | null): JobState {
     dead: 'dead',
     discarded: 'dead',
   } as const
-  const state = states[listedState(item)]
+  const state = states[toListedState(item)]
   const leaseHolder = item.state === 'leased' ? item.lease.holder : null
   const isOpen = state === 'queued' || state === 'inflight'
   return { state, changedAt, item: isOpen ? { id, attempts, leaseHolder } : null, letterId, failure }

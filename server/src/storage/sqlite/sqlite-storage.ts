@@ -1,4 +1,4 @@
-import { type Clock, fromDate } from '../../core/instant.ts'
+import { type Clock, toInstant } from '../../core/instant.ts'
 import type { AccessQuery, AccessRecords } from '../contract/access.ts'
 import type { DeliveryStore } from '../contract/deliveries.ts'
 import type { Command, ResultsOf, Storage, StoreReads } from '../contract/storage.ts'
@@ -25,7 +25,7 @@ export async function openSqliteToRead({ path }: SqliteFile): Promise<StoreReads
 }
 
 function chooseClock({ clock, machineClock }: StoreOptions): Clock {
-  return clock ?? machineClock ?? { now: () => fromDate(new Date()) }
+  return clock ?? machineClock ?? { now: () => toInstant(new Date()) }
 }
 
 type Ask = <const C extends ReadCall>(call: C) => Promise<ReadResult<C['read']>>
@@ -45,7 +45,7 @@ function createStorage(backend: Backend, clock: Clock): Storage {
     ...createDeliveryReads(ask),
     kind: 'sqlite',
     // A SQLite store has no clock: its only server goes by the clock of its machine.
-    clock: { now: () => clock.now(), machineOffsetUs: () => null },
+    clock: { now: () => clock.now(), readMachineOffsetUs: () => null },
     write: async <const C extends readonly Command[]>(commands: C) => {
       const encoded = commands.map(encodeCommand)
       const results = await backend.write(encoded)
@@ -54,8 +54,8 @@ function createStorage(backend: Backend, clock: Clock): Storage {
     getQueue: (name) => ask({ read: 'queue', name }),
     listQueues: (query) => ask({ read: 'queues', query }),
     readLeaseCall: (name) => ask({ read: 'lease-call', name }),
-    counts: (query) => ask({ read: 'counts', query }),
-    queueCounts: (query) => ask({ read: 'queue-counts', query }),
+    readCounts: (query) => ask({ read: 'counts', query }),
+    readQueueCounts: (query) => ask({ read: 'queue-counts', query }),
     listItems: (query) => ask({ read: 'items', query }),
     listArchive: (query) => ask({ read: 'archive', query }),
     listAudit: (query) => ask({ read: 'audit', query }),
@@ -89,7 +89,7 @@ function createStorage(backend: Backend, clock: Clock): Storage {
     listKafkaPositions: (query) => ask({ read: 'kafka-positions', query }),
     listKafkaReplays: (query) => ask({ read: 'kafka-replays', query }),
     listUnpassedPartitions: (query) => ask({ read: 'unpassed-kafka-partitions', query }),
-    nextDueAt: () => ask({ read: 'next-due' }),
+    readNextDueAt: () => ask({ read: 'next-due' }),
     verify: () => ask({ read: 'verify', isRepairableOnly: false }),
     reconcile: (lock) => backend.reconcile(lock) as ReturnType<Storage['reconcile']>,
     // A SQLite store has one server, so there is no other server to notify.

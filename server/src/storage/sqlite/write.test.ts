@@ -28,7 +28,7 @@ const produce = (text: string): Write => [
 const rejected: Write = [...produce('undone'), { op: 'create-queue', queue: { name: 'work' }, now: noon }]
 
 function kinds(): unknown[] {
-  return database.arrays('select kind from items order by id').map(([kind]) => kind)
+  return database.readArrays('select kind from items order by id').map(([kind]) => kind)
 }
 
 describe('a batch of writes that share a commit', () => {

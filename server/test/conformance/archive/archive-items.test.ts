@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { aFailure, anOrigin, bytes, hour, minute, newItems, noon, textOf } from '../../make.ts'
+import { aFailure, anOrigin, bytes, hour, minute, newItems, noon, toText } from '../../make.ts'
 import { describeStores } from '../support/test-stores.ts'
 
 describeStores('archiving', (given) => {
@@ -8,7 +8,7 @@ describeStores('archiving', (given) => {
    * dead.
    */
   const sixEnded = async () => {
-    const queue = await given.queue({ keepDoneUs: hour, onDead: 'keep', partitions: 2 })
+    const queue = await given.queue({ doneRetentionUs: hour, onDead: 'keep', partitions: 2 })
     for (const [partition, count] of [
       [0, 4],
       [1, 2],
@@ -33,7 +33,7 @@ describeStores('archiving', (given) => {
     given.run({ op: 'archive', queue, endedBefore, countMax, now })
   const archivedNames = async (queue: string) =>
     (await given.storage.listArchive({ queue, countMax: 100 }))
-      .map(({ item }) => textOf(item.payload))
+      .map(({ item }) => toText(item.payload))
       .toSorted()
 
   it('archive moves items unchanged: exactly the archived rows are deleted', async () => {
@@ -43,7 +43,7 @@ describeStores('archiving', (given) => {
     expect(await given.storage.listItems({ queue, countMax: 100 })).toEqual([])
     const archived = await given.storage.listArchive({ queue, countMax: 100 })
     expect(archived).toEqual(before.map((item) => ({ item, archivedAt: noon + minute })))
-    expect(await given.storage.counts({ queue })).toMatchObject([
+    expect(await given.storage.readCounts({ queue })).toMatchObject([
       { done: 0, dead: 0, archived: 4 },
       { done: 0, dead: 0, archived: 2 },
     ])
@@ -84,7 +84,7 @@ describeStores('archiving', (given) => {
       sourceId: 'kafka/7',
       origin: anOrigin(),
       failure: aFailure(),
-      diedAt: noon - 1,
+      deadLetteredAt: noon - 1,
     }
     const [imported] = await given.run({ op: 'import', queue, partition: 0, items: [letter], now: noon })
     await given.run({ op: 'lease', queue, partition: 0, holders: ['w'], now: noon })
@@ -102,19 +102,19 @@ describeStores('archiving', (given) => {
     await archive(queue, noon + hour)
     const names = async (query: object) =>
       (await given.storage.listArchive({ queue, countMax: 100, ...query })).map(({ item }) =>
-        textOf(item.payload),
+        toText(item.payload),
       )
     expect(await names({ states: ['done'], order: 'id' })).toEqual(
-      live.filter((item) => item.state === 'done').map((item) => textOf(item.payload)),
+      live.filter((item) => item.state === 'done').map((item) => toText(item.payload)),
     )
     expect(await names({ partition: 1 })).toEqual(['p1-0', 'p1-1'])
-    expect(await names({ ids: [live[3]?.id] })).toEqual([textOf(live[3]?.payload ?? null)])
+    expect(await names({ ids: [live[3]?.id] })).toEqual([toText(live[3]?.payload ?? null)])
     expect(await names({ order: 'updatedAt' })).toEqual(['p1-1', 'p1-0', 'p0-3', 'p0-2', 'p0-1', 'p0-0'])
     expect(await names({ order: 'updatedAt', isDescending: true, countMax: 2 })).toEqual(['p0-0', 'p0-1'])
     const last = live[1]
     if (last === undefined) throw new Error('there are six')
     expect(await names({ from: { id: last.id, isIncluded: false }, countMax: 1 })).toEqual([
-      textOf(live[2]?.payload ?? null),
+      toText(live[2]?.payload ?? null),
     ])
   })
 

@@ -21,13 +21,13 @@ describeStores('archived letters', (given) => {
     const ids: string[] = []
     for (let index = 0; index < 12; index++) {
       const { work, letters } = index % 2 === 0 ? one : two
-      const reason = ['http_503', 'timeout', 'declined'][Math.floor(index / 4)] ?? ''
+      const errorCode = ['http_503', 'timeout', 'declined'][Math.floor(index / 4)] ?? ''
       const letter = aLetter({
         sourceId: `source-${index}`,
         key: bytes(index % 4 < 2 ? 'ann' : 'bob'),
         origin: anOrigin({ kind: 'queue', name: work }),
-        failure: aFailure({ reason, errorClass: `C${reason}`, message: `${reason}: no ${index}` }),
-        diedAt: noon + index,
+        failure: aFailure({ errorCode, errorClass: `C${errorCode}`, message: `${errorCode}: no ${index}` }),
+        deadLetteredAt: noon + index,
       })
       const [id = ''] = await actions.capture(letters, [letter], noon + hour)
       if (index % 3 === 0) {
@@ -71,7 +71,7 @@ describeStores('archived letters', (given) => {
       [{ queues: [] }, () => false],
       [{ queues, states: ['done'] }, (index) => index % 3 === 0],
       [{ queues, states: ['waiting', 'dead'] }, () => false],
-      [{ queues, reasons: ['timeout', 'declined'] }, (index) => index >= 4],
+      [{ queues, errorCodes: ['timeout', 'declined'] }, (index) => index >= 4],
       [{ queues, errorClasses: ['Ctimeout'] }, (index) => index >= 4 && index < 8],
       [{ queues, groupIds: [group ?? 0] }, (index) => index === 5 || index === 7],
       [{ queues, key: bytes('ann') }, (index) => index % 4 < 2],
@@ -83,7 +83,7 @@ describeStores('archived letters', (given) => {
         (index) => index >= 2 && index < 6,
       ],
       [{ queues, archived: { until: noon + day } }, (index) => index < 2],
-      [{ queues, key: bytes('bob'), reasons: ['declined'], states: ['discarded'] }, (index) => index >= 10],
+      [{ queues, key: bytes('bob'), errorCodes: ['declined'], states: ['discarded'] }, (index) => index >= 10],
     ]
     for (const [filter, isWanted] of cases) {
       const wanted = every.found.filter((id) => isWanted(ids.indexOf(id)))
@@ -101,11 +101,11 @@ describeStores('archived letters', (given) => {
   it('a search of the archive examines only letters of the requested time range', async () => {
     const { queues } = await twelve()
     const archived = { from: noon + day + 2, until: noon + day + 3 }
-    expect((await walk({ queues, archived, reasons: ['none'] }, 100, 100)).examinedCount).toBe(4)
+    expect((await walk({ queues, archived, errorCodes: ['none'] }, 100, 100)).examinedCount).toBe(4)
   })
 
   it('a search of the archive returns only letters, not other items of the queue', async () => {
-    const { work, letters } = await actions.createQueues({}, { keepDoneUs: hour })
+    const { work, letters } = await actions.createQueues({}, { doneRetentionUs: hour })
     const [id = ''] = await actions.produceDead(work, newItems(1))
     await actions.discard([id])
     const { ids } = await given.run({

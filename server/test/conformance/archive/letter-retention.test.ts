@@ -4,7 +4,7 @@
 
 import { describe, expect, it } from 'vitest'
 import type { Item } from '../../../src/core/item.ts'
-import { ksuidToUuid } from '../../../src/core/ksuid.ts'
+import { convertToUuid } from '../../../src/core/ksuid.ts'
 import { aFailure, anOrigin, bytes, day, hour, minute, newItems, noon, second } from '../../make.ts'
 import { aLetter, createLetterActions } from '../support/letter-actions.ts'
 import { listArchivedLetters } from '../support/list-letters.ts'
@@ -40,7 +40,7 @@ describeStores('letter retention', (given) => {
         updatedAt: noon + 1,
         letter: { ...before.letter, discardReason: 'a duplicate', nextRedriveAt: null },
       })
-      expect(await given.storage.counts({ queue: letters })).toMatchObject([
+      expect(await given.storage.readCounts({ queue: letters })).toMatchObject([
         { accepted: 1, waiting: 0, discarded: 1, deleted: 0 },
       ])
     })
@@ -63,7 +63,7 @@ describeStores('letter retention', (given) => {
     })
 
     it('a discarded letter is not leased, settled, cleared or advanced', async () => {
-      const { work, letters } = await actions.createQueues({}, { leaseUs: minute })
+      const { work, letters } = await actions.createQueues({}, { leaseTimeoutUs: minute })
       const [letterId = ''] = await actions.produceDead(work, newItems(1))
       await actions.discard([letterId])
       const before = await actions.readLetter(letterId)
@@ -82,7 +82,7 @@ describeStores('letter retention', (given) => {
         next: null,
       })
       expect(await actions.readLetter(letterId)).toEqual(before)
-      expect(await given.storage.nextDueAt()).toBeNull()
+      expect(await given.storage.readNextDueAt()).toBeNull()
     })
 
     it('capturing a discarded source id again changes nothing', async () => {
@@ -96,7 +96,7 @@ describeStores('letter retention', (given) => {
         expect(imported).toMatchObject([{ id: null }])
       }
       expect(await actions.listItems(letters)).toEqual(before)
-      expect(await given.storage.counts({ queue: letters })).toMatchObject([{ accepted: 1 }, { accepted: 0 }])
+      expect(await given.storage.readCounts({ queue: letters })).toMatchObject([{ accepted: 1 }, { accepted: 0 }])
     })
 
     it('a repeated move does not restore a discarded letter', async () => {
@@ -126,7 +126,7 @@ describeStores('letter retention', (given) => {
       const results = await actions.discard(ids)
       expect(results.every(({ isDiscarded }) => isDiscarded)).toBe(true)
       expect(results.map(({ letterId }) => letterId)).toEqual(ids)
-      expect(await given.storage.counts({ queue: letters })).toMatchObject([{ discarded: 500, waiting: 0 }])
+      expect(await given.storage.readCounts({ queue: letters })).toMatchObject([{ discarded: 500, waiting: 0 }])
     })
   })
 
@@ -161,14 +161,14 @@ describeStores('letter retention', (given) => {
         archived: 0,
         isMore: false,
       })
-      expect(await given.storage.counts({ queue: letters })).toMatchObject([
+      expect(await given.storage.readCounts({ queue: letters })).toMatchObject([
         { accepted: 4, waiting: 1, done: 0, dead: 0, discarded: 0, archived: 3 },
       ])
     })
 
     it('archive by class keeps DEAD letters of a financial queue', async () => {
       const { letters, done, dead, discarded, open } = await fourEnds()
-      const trace = {
+      const audit = {
         at: noon,
         actor: 'ann',
         action: 'a',
@@ -183,7 +183,7 @@ describeStores('letter retention', (given) => {
         endedBefore: noon + day,
         countMax: 9,
         now: noon + day,
-        trace,
+        audit,
       } as const
       const change = (letterClass: string) =>
         ({ op: 'update-queue', name: letters, changes: { letterClass }, now: noon }) as const
@@ -252,13 +252,13 @@ describeStores('letter retention', (given) => {
       await archive(letters)
       const [row] = await archived([letterId, unknownId])
       expect(row?.item).toEqual(before)
-      expect(row?.item).toMatchObject({ redrives: 1, history: [{ reason: 'http_503' }] })
-      const uuid = ksuidToUuid(letterId)
+      expect(row?.item).toMatchObject({ retryCount: 1, history: [{ errorCode: 'http_503' }] })
+      const uuid = convertToUuid(letterId)
       expect(await given.storage.findLettersByUuid([uuid])).toEqual([{ uuid, letterId }])
       expect(await given.storage.listEdits(letterId)).toEqual(edits)
       await restore([letterId])
       expect(await given.storage.listEdits(letterId)).toEqual(edits)
-      expect(await actions.readLetter(letterId)).toMatchObject({ groupId: before.groupId, redrives: 1 })
+      expect(await actions.readLetter(letterId)).toMatchObject({ groupId: before.groupId, retryCount: 1 })
     })
 
     it('archived letters are listed newest first, by queue and page by page', async () => {
@@ -313,7 +313,7 @@ describeStores('letter retention', (given) => {
         archivedBefore: noon + day + 1,
         countMax: 2,
       } as const
-      const [before] = await given.storage.counts({ queue: letters })
+      const [before] = await given.storage.readCounts({ queue: letters })
       expect(before).toMatchObject({ accepted: 6, archived: 6, purged: 0 })
       expect(await given.run({ ...purge, archivedBefore: noon + day })).toEqual({ purged: 0, isMore: false })
       expect(await given.run(purge)).toEqual({ purged: 2, isMore: true })
@@ -322,9 +322,9 @@ describeStores('letter retention', (given) => {
       const left = (await archived(ids)).map(({ item }) => item.rootId)
       expect(left).toEqual(ids.slice(3))
       expect(await restore(ids.slice(0, 1))).toMatchObject([{ isRestored: false, refusal: 'missing' }])
-      const uuids = ids.map(ksuidToUuid)
+      const uuids = ids.map(convertToUuid)
       expect(await given.storage.findLettersByUuid(uuids)).toHaveLength(6)
-      expect(await given.storage.counts({ queue: letters })).toEqual([{ ...before, archived: 3, purged: 3 }])
+      expect(await given.storage.readCounts({ queue: letters })).toEqual([{ ...before, archived: 3, purged: 3 }])
     })
   })
 
@@ -349,7 +349,7 @@ describeStores('letter retention', (given) => {
       })
       expect(await archived([letterId])).toEqual([])
       expect(await given.storage.listArchive({ queue: letters, countMax: 10 })).toEqual([])
-      expect(await given.storage.counts({ queue: letters })).toMatchObject([
+      expect(await given.storage.readCounts({ queue: letters })).toMatchObject([
         { accepted: 1, waiting: 1, discarded: 0, archived: 0 },
       ])
       expect(await restore([letterId])).toEqual([{ letterId, isRestored: false, refusal: 'not-discarded' }])
@@ -363,7 +363,7 @@ describeStores('letter retention', (given) => {
       const ids = await actions.capture(letters, [
         aLetter(),
         aLetter({ sourceId: 'b' }),
-        aLetter({ redrives: 12 }),
+        aLetter({ retryCount: 12 }),
       ])
       await actions.complete(await actions.leaseOne({ queue: letters, partition: 0 }))
       await actions.declareDead(await actions.leaseOne({ queue: letters, partition: 0 }))
@@ -379,7 +379,7 @@ describeStores('letter retention', (given) => {
       ])
       const states = (await given.storage.getLetters(ids)).map(({ state }) => state)
       expect(states).toEqual(['waiting', 'dead', 'dead'])
-      expect(await given.storage.counts({ queue: letters })).toMatchObject([
+      expect(await given.storage.readCounts({ queue: letters })).toMatchObject([
         { waiting: 1, dead: 2, archived: 0 },
       ])
       // Their retention time starts again.
@@ -451,7 +451,7 @@ describeStores('letter retention', (given) => {
         expect(results.filter(Boolean)).toHaveLength(1)
       }
       expect(await given.storage.getLetters(ids)).toHaveLength(20)
-      expect(await given.storage.counts({ queue: letters })).toMatchObject([{ waiting: 20, archived: 0 }])
+      expect(await given.storage.readCounts({ queue: letters })).toMatchObject([{ waiting: 20, archived: 0 }])
     })
   })
 

@@ -57,8 +57,8 @@ describeStores('letters of a removed queue', (given) => {
     'a clear discards the open letters of class %s and a restore brings them back',
     async (letterClass) => {
       const { letters, open } = await someOfEach(letterClass)
-      const trace = traceOf('queue.clear')
-      const clear = { ...clearing, queue: letters, isForced: true, now: noon + 1, trace }
+      const audit = traceOf('queue.clear')
+      const clear = { ...clearing, queue: letters, isForced: true, now: noon + 1, trace: audit }
       const before = await given.storage.getLetters(open)
       expect(await given.run(clear)).toEqual({ removed: 0, discarded: 2, next: null })
       expect(await given.run(clear)).toEqual({ removed: 0, discarded: 0, next: null })
@@ -67,7 +67,7 @@ describeStores('letters of a removed queue', (given) => {
         expect(letter).toMatchObject({ state: 'discarded', endedAt: noon + 1, updatedAt: noon + 1 })
         expect(letter.letter?.discardReason).toBe('spring cleaning')
       }
-      expect(await given.storage.counts({ queue: letters })).toMatchObject([{ waiting: 0, deleted: 0 }])
+      expect(await given.storage.readCounts({ queue: letters })).toMatchObject([{ waiting: 0, deleted: 0 }])
       await verified()
       expect(await restore(open)).toMatchObject([{ isRestored: true }, { isRestored: true }])
       const restored = await given.storage.getLetters(open)
@@ -127,8 +127,8 @@ describeStores('letters of a removed queue', (given) => {
   it('a delete by id discards open letters, and a repeated delete keeps them', async () => {
     const { letters, open, dead } = await someOfEach('standard')
     const ids = ['0'.repeat(27), ...open, dead]
-    const trace = traceOf('items.delete')
-    const command = { op: 'delete', queue: letters, partition: 0, ids, now: noon + 1, trace } as const
+    const audit = traceOf('items.delete')
+    const command = { op: 'delete', queue: letters, partition: 0, ids, now: noon + 1, audit } as const
     expect(await given.run(command)).toEqual({ removed: 0, discarded: 3, next: null })
     expect(await given.run(command)).toEqual({ removed: 0, discarded: 0, next: null })
     expect(await details(letters)).toEqual([
@@ -150,7 +150,7 @@ describeStores('letters of a removed queue', (given) => {
       queue: letters,
       partition: 0,
       ids,
-      trace: traceOf('items.delete'),
+      audit: traceOf('items.delete'),
     } as const
     expect(await given.run(command)).toEqual({ removed: 1, discarded: 0, next: null })
     expect(await details(letters)).toEqual([['items.delete', { ids, removed: 1, letters: { done: 1 } }]])
@@ -169,7 +169,7 @@ describeStores('letters of a removed queue', (given) => {
     'a queue of class %s with open letters is deleted only with force, and the audit row counts them',
     async (letterClass) => {
       const { letters } = await someOfEach(letterClass)
-      const deleting = { op: 'delete-queue', name: letters, trace: traceOf('queue.delete') } as const
+      const deleting = { op: 'delete-queue', name: letters, audit: traceOf('queue.delete') } as const
       await expectRefusal(given.run(deleting), 'QUEUE_HOLDS_LETTERS')
       await expectRefusal(given.run({ ...deleting, isForced: false }), 'QUEUE_HOLDS_LETTERS')
       await given.run({ ...clearing, queue: letters, isForced: true })
@@ -188,11 +188,11 @@ describeStores('letters of a removed queue', (given) => {
     const { work, letters } = await actions.createQueues()
     await actions.discard(await actions.produceDead(work, newItems(2)))
     await given.run({ op: 'delete-queue', name: work })
-    const deleting = { op: 'delete-queue', name: letters, trace: traceOf('queue.delete') } as const
+    const deleting = { op: 'delete-queue', name: letters, audit: traceOf('queue.delete') } as const
     expect(await given.run(deleting)).toEqual({ removed: 2 })
     expect(await details(letters)).toEqual([['queue.delete', { removed: 2, letters: { discarded: 2 } }]])
     const ordinary = await given.queue()
-    await given.run({ op: 'delete-queue', name: ordinary, trace: traceOf('queue.delete') })
+    await given.run({ op: 'delete-queue', name: ordinary, audit: traceOf('queue.delete') })
     expect(await details(ordinary)).toEqual([['queue.delete', { removed: 0 }]])
   })
 
@@ -214,7 +214,7 @@ describeStores('letters of a removed queue', (given) => {
 
   it('changing the settings of a dead queue removes no letter', async () => {
     const { letters, open, dead, redriven } = await someOfEach('standard')
-    const settings = { attemptsMax: 1, expireUs: 2, leaseUs: 1, onDead: 'delete', keepDoneUs: 0 } as const
+    const settings = { attemptsMax: 1, expireTimeoutUs: 2, leaseTimeoutUs: 1, onDead: 'delete', doneRetentionUs: 0 } as const
     await given.run({ op: 'update-queue', name: letters, changes: settings, now: noon })
     const held = await actions.leaseOne({ queue: letters, partition: 0 })
     await given.run({ op: 'advance', now: noon + 400 * day, countMax: 100 })

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { Leased } from '../../../src/core/item.ts'
 import type { Storage } from '../../../src/storage/contract/storage.ts'
-import { minute, newItems, noon, textOf } from '../../make.ts'
+import { minute, newItems, noon, toText } from '../../make.ts'
 import { startTestProcess } from '../processes/start-process.ts'
 import { expectUnique } from '../support/expect-consistent-store.ts'
 import { run } from '../support/store-reads.ts'
@@ -54,7 +54,7 @@ describeStores('fifty leasers at once', (given) => {
       const order = items.map((item) => item.id)
       expect(order).toEqual(order.toSorted())
     }
-    expect(await given.storage.counts({ queue })).toMatchObject([{ waiting: 0, leased: itemCount }])
+    expect(await given.storage.readCounts({ queue })).toMatchObject([{ waiting: 0, leased: itemCount }])
   })
 
   it('fifty concurrent workers settle every item once', async () => {
@@ -76,14 +76,14 @@ describeStores('fifty leasers at once', (given) => {
           { op: 'retry', queue, partition: 0, items: back, now: noon },
         ])
         expect(outcomes.map((outcome) => outcome.isSettled)).toEqual([true, true])
-        completed.push(textOf(toComplete.payload))
+        completed.push(toText(toComplete.payload))
       }
     }
     await Promise.all(Array.from({ length: leaserCount }, work))
     // A leaser stops when it finds nothing, even if another one retries an item later: complete the rest.
     await work()
     const dead = await given.storage.listItems({ queue: letters, countMax: 2_000 })
-    const ended = [...completed, ...dead.map((letter) => textOf(letter.payload))]
+    const ended = [...completed, ...dead.map((letter) => toText(letter.payload))]
     expectUnique(ended, 'items that ended')
     expect(ended).toHaveLength(1_000)
   })
@@ -124,7 +124,7 @@ describeStores('concurrent equal calls', (given) => {
 
   it('concurrent advances change each item once', async () => {
     const letters = await given.queue()
-    const queue = await given.queue({ deadQueue: letters, leaseUs: minute, attemptsMax: 1 })
+    const queue = await given.queue({ deadQueue: letters, leaseTimeoutUs: minute, attemptsMax: 1 })
     await given.run({ op: 'produce', queue, partition: 0, items: newItems(500), now: noon })
     const holders = Array.from({ length: 500 }, () => 'w')
     await given.run({ op: 'lease', queue, partition: 0, holders, now: noon })
@@ -140,7 +140,7 @@ describeStores('concurrent equal calls', (given) => {
     while ((await given.run({ op: 'advance', now: noon + minute, countMax: 25 })).changes.length > 0);
     expectUnique(seen, 'items whose lease was ended')
     const dead = await given.storage.listItems({ queue: letters, countMax: 1_000 })
-    expect(new Set(dead.map((letter) => textOf(letter.payload))).size).toBe(500)
+    expect(new Set(dead.map((letter) => toText(letter.payload))).size).toBe(500)
     expect(dead).toHaveLength(500)
   })
 

@@ -4,7 +4,7 @@
  */
 import { expect, it } from 'vitest'
 import type { Storage } from '../../../src/storage/contract/storage.ts'
-import { bytes, hour, minute, newItems, noon, second, textOf } from '../../make.ts'
+import { bytes, hour, minute, newItems, noon, second, toText } from '../../make.ts'
 import { repeats, withRandom } from '../../random-test.ts'
 import type { SeededRandom } from '../../seeded-random.ts'
 import { executeSql } from '../support/execute-sql.ts'
@@ -45,7 +45,7 @@ describeTheseStores(['PostgreSQL'], 'two servers with different clocks', (given)
       const queue = await given.queue({
         deadQueue: letters,
         partitions,
-        leaseUs: 10 * second,
+        leaseTimeoutUs: 10 * second,
         attemptsMax: 3,
       })
       const callLog = new CallLog()
@@ -63,7 +63,7 @@ describeTheseStores(['PostgreSQL'], 'two servers with different clocks', (given)
 
   it('two servers see each other’s queues, changes and deletions immediately', async () => {
     const other = await given.testStore.open()
-    const queue = await given.queue({ leaseUs: minute })
+    const queue = await given.queue({ leaseTimeoutUs: minute })
     const produce = { op: 'produce', queue, partition: 0, items: newItems(2), now: noon } as const
     // Both servers read the queue, so that both may cache it.
     await run(other, produce)
@@ -71,7 +71,7 @@ describeTheseStores(['PostgreSQL'], 'two servers with different clocks', (given)
     await run(other, {
       op: 'update-queue',
       name: queue,
-      changes: { leaseUs: hour, isPaused: true },
+      changes: { leaseTimeoutUs: hour, isPaused: true },
       now: noon,
     })
     const lease = { op: 'lease', queue, partition: 0, holders: ['w'], now: noon } as const
@@ -144,7 +144,7 @@ describeTheseStores(['PostgreSQL'], 'two servers with different clocks', (given)
     const produce = { op: 'produce', queue, partition: 0, items: newItems(1), now: noon } as const
     await expectRefusal(given.storage.write([{ op: 'fence', lock: mine }, produce]), 'LOCK_LOST')
     await other.write([{ op: 'fence', lock: theirs }, produce])
-    expect(await given.storage.counts({ queue })).toMatchObject([{ accepted: 1 }])
+    expect(await given.storage.readCounts({ queue })).toMatchObject([{ accepted: 1 }])
     await other.close()
   })
 
@@ -199,7 +199,7 @@ describeTheseStores(['PostgreSQL'], 'two servers with different clocks', (given)
       }),
     )
     for (const storage of servers) {
-      expect(await storage.counts({ queue })).toMatchObject([
+      expect(await storage.readCounts({ queue })).toMatchObject([
         { accepted: 200, completed: 80, waiting: 120, leased: 0 },
       ])
     }
@@ -226,7 +226,7 @@ async function actRandomly(
       const startedAt = callLog.next()
       const { ids } = await run(storage, { op: 'produce', items, ...at })
       callLog.produced.push({ partition, startedAt, endedAt: callLog.next(), ids })
-      callLog.names.push(...items.map((item) => textOf(item.payload)))
+      callLog.names.push(...items.map((item) => toText(item.payload)))
       return
     }
     case 2: {
@@ -263,7 +263,7 @@ async function leaseAndSettle(
   const [first, next, ...rest] = leased
   if (first !== undefined && random.below(4) > 0) {
     const settled = await run(storage, { op: 'complete', ids: [first.id], ...at })
-    if (settled.isSettled) callLog.completed.push(textOf(first.payload))
+    if (settled.isSettled) callLog.completed.push(toText(first.payload))
   }
   if (next !== undefined) {
     const availableAt = random.below(2) === 0 ? null : at.now + random.below(5) * second + 1
@@ -304,7 +304,7 @@ async function expectAllAccountedFor(
 ): Promise<void> {
   await expectConsistentStore(given.storage)
   const there = [...(await listAll(given.storage, queue)), ...(await listAll(given.storage, letters))]
-  const names = [...callLog.completed, ...there.map((item) => textOf(item.payload))]
+  const names = [...callLog.completed, ...there.map((item) => toText(item.payload))]
   // A source id is free again when its item is gone, so those may occur twice.
   const once = (all: readonly string[]): string[] => all.filter((name) => !name.startsWith('source-'))
   expectUnique(once(names), 'items')

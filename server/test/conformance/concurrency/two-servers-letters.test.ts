@@ -72,7 +72,7 @@ describeTheseStores(['PostgreSQL'], 'two servers and the same letters', (given) 
     await withRandom(async (random) => {
       const backoff = { kind: 'fixed', delayUs: minute, jitter: 0.2 } as const
       const { work, letters } = await actions.createQueues(
-        { partitions: 2, leaseUs: 10 * second, attemptsMax: 2 },
+        { partitions: 2, leaseTimeoutUs: 10 * second, attemptsMax: 2 },
         { partitions: 2, redrive: { mode: 'auto', redrivesMax: 3, backoff } },
       )
       const callLog = new CallLog()
@@ -137,7 +137,7 @@ describeTheseStores(['PostgreSQL'], 'two servers and the same letters', (given) 
 
   it('concurrent dead-letter moves and returns on two servers do not deadlock', async () => {
     const other = await given.testStore.open()
-    const { work, letters } = await actions.createQueues({ leaseUs: second })
+    const { work, letters } = await actions.createQueues({ leaseTimeoutUs: second })
     const ids = await actions.produceDead(work, newItems(40))
     await actions.redrive(ids)
     const holders = Array.from({ length: 20 }, () => 'w')
@@ -175,7 +175,7 @@ describeTheseStores(['PostgreSQL'], 'two servers and the same letters', (given) 
           const items = classes.map((errorClass, position) =>
             aLetter({
               failure: aFailure({ errorClass }),
-              diedAt: noon - round * second - ((position + server) % 2),
+              deadLetteredAt: noon - round * second - ((position + server) % 2),
             }),
           )
           if (server === 1) items.reverse()
@@ -206,7 +206,7 @@ async function actRandomly({ storage, work, letters, random, callLog, now, name 
   const pickLetters = async (countMax: number): Promise<string[]> => {
     const page = await listLetters(storage, {
       filter: { queues: [letters] },
-      order: 'diedAt',
+      order: 'deadLetteredAt',
       isDescending: random.below(2) === 0,
       countMax,
       examinedMax: 100,
@@ -262,12 +262,12 @@ async function actRandomly({ storage, work, letters, random, callLog, now, name 
       const [one, two] = held.filter(({ letterId }) => letterId !== null)
       if (one !== undefined) {
         const settled = await run(storage, { op: 'complete', ...at, ids: [one.id], now })
-        if (settled.isSettled) callLog.resolved.push(`${one.letterId}/${one.redrives}`)
+        if (settled.isSettled) callLog.resolved.push(`${one.letterId}/${one.retryCount}`)
       }
       if (two !== undefined) {
         const items = [{ id: two.id, availableAt: null, isDead: true, error: { message: name } }]
         const settled = await run(storage, { op: 'retry', ...at, items, now })
-        if (settled.isSettled) callLog.failed.push(`${two.letterId}/${two.redrives}`)
+        if (settled.isSettled) callLog.failed.push(`${two.letterId}/${two.retryCount}`)
       }
     }
   }

@@ -104,7 +104,7 @@ describeDurableStores('arrivals per hour', (given) => {
       await run(store, { op: 'archive', queue: letters, ...archive })
       const purge = { archivedBefore: noon + 4 * day, countMax: 9 } as const
       await run(store, { op: 'purge-archive', queue: letters, ...purge })
-      await actions.capture(letters, [aLetter({ failure: aFailure(), diedAt: noon - 3 * day })])
+      await actions.capture(letters, [aLetter({ failure: aFailure(), deadLetteredAt: noon - 3 * day })])
       expect(await store.verify()).toEqual([])
     }))
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { nextKsuids } from '../../../src/core/ksuid.ts'
+import { createKsuids } from '../../../src/core/ksuid.ts'
 import { day, minute, newItems, noon } from '../../make.ts'
 import { executeSql } from '../support/execute-sql.ts'
 import { expectRefusal } from '../support/expect-refusal.ts'
@@ -35,7 +35,7 @@ describeDurableStores('a count that is wrong', (given) => {
       counted: 5,
       actual: 3,
     })
-    expect(await given.storage.counts({ queue })).toMatchObject([
+    expect(await given.storage.readCounts({ queue })).toMatchObject([
       { waiting: 5, accepted: 5 },
       { waiting: 3, accepted: 3 },
     ])
@@ -71,7 +71,7 @@ describeDurableStores('a count that is wrong', (given) => {
     const expected = { queue, partition: 0, count: 'waiting', counted: 5, actual: 1 }
     expect(await given.storage.verify()).toContainEqual(expected)
     expect(await given.storage.reconcile()).toContainEqual(expected)
-    expect(await given.storage.counts({ queue })).toMatchObject([{ waiting: 1 }])
+    expect(await given.storage.readCounts({ queue })).toMatchObject([{ waiting: 1 }])
     // The audit row shows the repair: the repaired counts alone would hide the loss.
     const repairs = await given.storage.listAudit({ target: queue, action: 'counts.repair', countMax: 9 })
     expect(repairs.map(({ details }) => details)).toContainEqual({
@@ -109,7 +109,7 @@ describeDurableStores('an archive that was changed by hand', (given) => {
     const expected = { queue, partition: 0, count: 'archived', counted: 6, actual: 1 } as const
     expect(await given.storage.verify()).toEqual([expected])
     expect(await given.storage.reconcile()).toEqual([expected])
-    expect(await given.storage.counts({ queue })).toMatchObject([
+    expect(await given.storage.readCounts({ queue })).toMatchObject([
       { accepted: 5, waiting: 1, archived: 1, purged: 3 },
     ])
     expect(await given.storage.verify()).toEqual([])
@@ -126,14 +126,14 @@ describeDurableStores('an archive that was changed by hand', (given) => {
     const expected = { queue, partition: 0, count: 'archived', counted: 6, actual: 7 } as const
     expect(await given.storage.verify()).toEqual([expected])
     expect(await given.storage.reconcile()).toEqual([expected])
-    expect(await given.storage.counts({ queue })).toMatchObject([{ accepted: 11, archived: 7, purged: 3 }])
+    expect(await given.storage.readCounts({ queue })).toMatchObject([{ accepted: 11, archived: 7, purged: 3 }])
     expect(await given.storage.verify()).toEqual([])
   })
 })
 
 describeDurableStores('a count of a campaign that is wrong', (given) => {
   const actions = createLetterActions(given)
-  const [id, otherId] = nextKsuids(undefined, noon, 2, Math.random) as [string, string]
+  const [id, otherId] = createKsuids(undefined, noon, 2, Math.random) as [string, string]
   const countsOf = async (campaignId: string) => (await given.storage.getCampaign(campaignId))?.counts
 
   it('a wrong count of a campaign is reported and repaired', async () => {
@@ -144,7 +144,7 @@ describeDurableStores('a count of a campaign that is wrong', (given) => {
       await given.run({ op: 'freeze-ids', campaignId, letterIds })
     }
     const set = await given.storage.listCampaignLetters({ campaignId: id, countMax: 2 })
-    const letters = set.map(({ letterId, place }) => ({ letterId, queue: null, campaign: { id, place } }))
+    const letters = set.map(({ letterId, position }) => ({ letterId, queue: null, campaign: { id, position } }))
     await actions.redrive([], { letters })
     await executeSql(
       given.testStore.target,

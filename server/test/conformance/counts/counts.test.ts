@@ -5,10 +5,10 @@ import { describeStores } from '../support/test-stores.ts'
 describeStores('counts', (given) => {
   it('counts follow an item through every transition', async () => {
     const letters = await given.queue()
-    const queue = await given.queue({ deadQueue: letters, keepDoneUs: hour, leaseUs: minute })
+    const queue = await given.queue({ deadQueue: letters, doneRetentionUs: hour, leaseTimeoutUs: minute })
     const row = async (name: string) => {
       const { createdAtMean, leaseDeadlineMean, queue, partition, ...counts } =
-        (await given.storage.counts({ queue: name }))[0] ?? {}
+        (await given.storage.readCounts({ queue: name }))[0] ?? {}
       return Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0))
     }
     const items = [...newItems(6), ...newItems(1, 'later', { availableAt: noon + 30 * second })]
@@ -43,18 +43,18 @@ describeStores('counts', (given) => {
 
   it('counts are returned for one queue or all, ordered by partition', async () => {
     const names = [await given.queue({ partitions: 2 }), await given.queue()]
-    const rows = await given.storage.counts({})
+    const rows = await given.storage.readCounts({})
     expect(rows.map((row) => [row.queue, row.partition])).toEqual([
       [names[0], 0],
       [names[0], 1],
       [names[1], 0],
     ])
-    const one = await given.storage.counts({ queue: names[0] ?? '' })
+    const one = await given.storage.readCounts({ queue: names[0] ?? '' })
     expect(one).toEqual(rows.slice(0, 2))
   })
 
   it('counts include the mean creation time of waiting and leased items and the mean lease deadline', async () => {
-    const queue = await given.queue({ leaseUs: minute })
+    const queue = await given.queue({ leaseTimeoutUs: minute })
     const times = [noon, noon + 10 * second, noon + 50 * second + 7_000]
     for (const now of times) {
       await given.run({ op: 'produce', queue, partition: 0, items: newItems(1), now })
@@ -64,7 +64,7 @@ describeStores('counts', (given) => {
     for (const now of [noon + minute, noon + 2 * minute]) {
       await given.run({ op: 'lease', queue, partition: 0, holders: ['w'], now })
     }
-    const [row] = await given.storage.counts({ queue })
+    const [row] = await given.storage.readCounts({ queue })
     const mean = times.reduce((sum, time) => sum + (time - noon), noon * 3) / 3
     expect(Math.abs((row?.createdAtMean ?? 0) - mean)).toBeLessThanOrEqual(1_000)
     expect(Math.abs((row?.leaseDeadlineMean ?? 0) - (noon + 2.5 * minute))).toBeLessThanOrEqual(1_000)
@@ -77,22 +77,22 @@ describeStores('counts', (given) => {
       const now = noon + batch
       await given.run({ op: 'produce', queue, partition: 0, items: newItems(1_000), now })
     }
-    const [row] = await given.storage.counts({ queue })
+    const [row] = await given.storage.readCounts({ queue })
     expect(Math.abs((row?.createdAtMean ?? 0) - (noon + 4.5))).toBeLessThanOrEqual(1_000)
     const all = { isWaiting: true, isScheduled: true, isLeased: true }
     await given.run({ op: 'clear', queue, ...all, countMax: 100_000 })
-    expect(await given.storage.counts({ queue })).toMatchObject([
+    expect(await given.storage.readCounts({ queue })).toMatchObject([
       { createdAtMean: null, leaseDeadlineMean: null, waiting: 0 },
     ])
   })
 
   it('means follow retry, lease end, extension and completion', async () => {
-    const queue = await given.queue({ leaseUs: minute })
+    const queue = await given.queue({ leaseTimeoutUs: minute })
     const at = { queue, partition: 0 }
     await given.run({ op: 'produce', ...at, items: newItems(2), now: noon })
     await given.run({ op: 'produce', ...at, items: newItems(2), now: noon + 8 * second })
     const means = async () => {
-      const [row] = await given.storage.counts({ queue })
+      const [row] = await given.storage.readCounts({ queue })
       const round = (time: number | null | undefined) =>
         time === null || time === undefined ? null : Math.round((time - noon) / 10_000) / 100
       return [round(row?.createdAtMean), round(row?.leaseDeadlineMean)]
@@ -118,15 +118,15 @@ describeStores('counts', (given) => {
     const items = [{ payload: bytes('x'), sourceId: 's', origin: anOrigin(), failure: aFailure() }]
     await given.run({ op: 'import', queue, partition: 0, items, now: noon })
     await given.run({ op: 'import', queue, partition: 0, items, now: noon })
-    expect(await given.storage.counts({ queue })).toMatchObject([{ accepted: 1, waiting: 1 }])
+    expect(await given.storage.readCounts({ queue })).toMatchObject([{ accepted: 1, waiting: 1 }])
   })
 
   it('reconcile changes nothing if the counts are right', async () => {
     const queue = await given.queue()
     await given.run({ op: 'produce', queue, partition: 0, items: newItems(5), now: noon })
-    const before = await given.storage.counts({})
+    const before = await given.storage.readCounts({})
     expect(await given.storage.reconcile()).toEqual([])
-    expect(await given.storage.counts({})).toEqual(before)
+    expect(await given.storage.readCounts({})).toEqual(before)
   })
 
   it('the counts of queues are the sums of their partitions', async () => {
@@ -139,21 +139,21 @@ describeStores('counts', (given) => {
     await given.run({ op: 'produce', queue: first, partition: 2, items: newItems(2), now: noon })
     await given.run({ op: 'lease', queue: first, partition: 2, holders: ['a'], now: noon })
 
-    const exact = await given.storage.queueCounts({ queues: names, countMax: 10 })
+    const exact = await given.storage.readQueueCounts({ queues: names, countMax: 10 })
     const byName = new Map(exact.map((each) => [each.queue, each]))
     expect(byName.get(first)).toMatchObject({ accepted: 6, waiting: 5, leased: 1 })
     expect(byName.get(third)).toMatchObject({ accepted: 2, waiting: 2, leased: 0 })
     expect(exact).toHaveLength(3)
 
-    const folded = await given.storage.queueCounts({ queues: names, countMax: 1 })
+    const folded = await given.storage.readQueueCounts({ queues: names, countMax: 1 })
     expect(folded).toHaveLength(2)
     expect(folded.find(({ queue }) => queue === first)).toMatchObject({ accepted: 6 })
     expect(folded.find(({ queue }) => queue === null)).toMatchObject({ accepted: 5, waiting: 5 })
-    expect(await given.storage.queueCounts({ queues: [second_], countMax: 1 })).toMatchObject([
+    expect(await given.storage.readQueueCounts({ queues: [second_], countMax: 1 })).toMatchObject([
       { queue: second_, accepted: 3 },
     ])
-    expect(await given.storage.queueCounts({ queues: [], countMax: 1 })).toEqual([])
-    const all = await given.storage.queueCounts({ countMax: 100_000 })
+    expect(await given.storage.readQueueCounts({ queues: [], countMax: 1 })).toEqual([])
+    const all = await given.storage.readQueueCounts({ countMax: 100_000 })
     expect(all.map(({ queue }) => queue)).toEqual(expect.arrayContaining(names))
   })
 })

@@ -31,10 +31,10 @@ const dimensions: readonly CountedBy[] = [
   'state',
   'group',
   'origin',
-  'reason',
+  'errorCode',
   'slug',
   'errorClass',
-  'redrives',
+  'retryCount',
 ]
 
 describeStores('counts of letters', (given) => {
@@ -70,13 +70,13 @@ describeStores('counts of letters', (given) => {
 
   it('counts by a dimension return its values', async () => {
     const { work, letters } = await actions.createQueues()
-    await actions.produceDead(work, newItems(2), { reason: 'r', errorClass: 'E', message: 'HTTP 500: x' })
-    await actions.capture(letters, [aLetter({ redrives: 14, failure: null })])
+    await actions.produceDead(work, newItems(2), { errorCode: 'r', errorClass: 'E', message: 'HTTP 500: x' })
+    await actions.capture(letters, [aLetter({ retryCount: 14, failure: null })])
     expect(await count({}, ['origin'])).toEqual([
       { count: 1, origin: 'payments' },
       { count: 2, origin: work },
     ])
-    expect(await count({}, ['reason'])).toEqual([
+    expect(await count({}, ['errorCode'])).toEqual([
       { count: 1, reason: 'unknown' },
       { count: 2, reason: 'r' },
     ])
@@ -89,38 +89,38 @@ describeStores('counts of letters', (given) => {
       { count: 2, errorClass: 'E' },
     ])
     // Ten and more are counted as ten.
-    expect(await count({}, ['redrives'])).toEqual([
-      { count: 1, redrives: 10 },
-      { count: 2, redrives: 0 },
+    expect(await count({}, ['retryCount'])).toEqual([
+      { count: 1, retryCount: 10 },
+      { count: 2, retryCount: 0 },
     ])
-    expect(await count({ redrives: { min: 10 } })).toEqual([{ count: 1 }])
-    expect(await count({ redrives: { max: 9 } })).toEqual([{ count: 2 }])
+    expect(await count({ retryCount: { min: 10 } })).toEqual([{ count: 1 }])
+    expect(await count({ retryCount: { max: 9 } })).toEqual([{ count: 2 }])
   })
 
   it('counts follow every transition of a letter, also within one write', async () => {
     const { work, letters } = await actions.createQueues()
     const [letterId = ''] = await actions.produceDead(work, newItems(1))
-    const states = async () => count({ queues: [letters] }, ['state', 'redrives'])
-    expect(await states()).toEqual([{ count: 1, redrives: 0, state: 'waiting' }])
+    const states = async () => count({ queues: [letters] }, ['state', 'retryCount'])
+    expect(await states()).toEqual([{ count: 1, retryCount: 0, state: 'waiting' }])
     const sent = await actions.redriveOne(letterId)
-    expect(await states()).toEqual([{ count: 1, redrives: 0, state: 'leased' }])
+    expect(await states()).toEqual([{ count: 1, retryCount: 0, state: 'leased' }])
     await actions.declareDead(await actions.leaseOne(sent))
-    expect(await states()).toEqual([{ count: 1, redrives: 1, state: 'waiting' }])
+    expect(await states()).toEqual([{ count: 1, retryCount: 1, state: 'waiting' }])
     const at = { queue: letters, partition: 0 }
     const [held] = await given.run({ op: 'lease', ...at, holders: ['w'], now: noon })
-    expect(await states()).toEqual([{ count: 1, redrives: 1, state: 'leased' }])
+    expect(await states()).toEqual([{ count: 1, retryCount: 1, state: 'leased' }])
     const items = [{ id: held?.id ?? '', availableAt: noon + hour, isDead: false, error: null }]
     await given.run({ op: 'retry', ...at, items, now: noon })
-    expect(await states()).toEqual([{ count: 1, redrives: 1, state: 'scheduled' }])
+    expect(await states()).toEqual([{ count: 1, retryCount: 1, state: 'scheduled' }])
     await given.run({ op: 'advance', now: noon + hour, countMax: 10 })
-    expect(await states()).toEqual([{ count: 1, redrives: 1, state: 'waiting' }])
+    expect(await states()).toEqual([{ count: 1, retryCount: 1, state: 'waiting' }])
     await actions.discard([letterId], noon + hour)
-    expect(await states()).toEqual([{ count: 1, redrives: 1, state: 'discarded' }])
+    expect(await states()).toEqual([{ count: 1, retryCount: 1, state: 'discarded' }])
     await given.storage.write([
       { op: 'archive', queue: letters, endedBefore: noon + day, countMax: 10, now: noon + day },
       { op: 'restore', letterIds: [letterId], now: noon + day },
     ])
-    expect(await states()).toEqual([{ count: 1, redrives: 1, state: 'waiting' }])
+    expect(await states()).toEqual([{ count: 1, retryCount: 1, state: 'waiting' }])
     await given.run({
       op: 'clear',
       queue: letters,
@@ -129,7 +129,7 @@ describeStores('counts of letters', (given) => {
       isLeased: true,
       countMax: 10,
     })
-    expect(await states()).toEqual([{ count: 1, redrives: 1, state: 'discarded' }])
+    expect(await states()).toEqual([{ count: 1, retryCount: 1, state: 'discarded' }])
   })
 
   it('counts of letters are removed with their queue', async () => {
@@ -163,7 +163,7 @@ describeStores('counts of letters', (given) => {
     }
     const open = all.filter((each) => ['waiting', 'scheduled', 'dead'].includes(toGauge(each)))
     for (const since of [noon - hour, noon, noon + minute, noon + 3 * minute + 1, noon + hour]) {
-      const young = open.filter(({ diedAt }) => (diedAt ?? 0) >= since)
+      const young = open.filter(({ deadLetteredAt }) => (deadLetteredAt ?? 0) >= since)
       expect(await given.storage.countOpenSince(since)).toBe(young.length)
     }
     for (const name of queues.toReversed()) await given.run({ op: 'delete-queue', name, isForced: true })
@@ -176,7 +176,7 @@ describeStores('counts of letters', (given) => {
       const times = edges.flatMap((us) => [noon + us, noon + us])
       await actions.capture(
         letters,
-        times.map((diedAt) => aLetter({ diedAt })),
+        times.map((deadLetteredAt) => aLetter({ deadLetteredAt })),
         noon + hour,
       )
       for (const since of edges.flatMap((us) => [noon + us - 1, noon + us, noon + us + 1])) {
@@ -189,7 +189,7 @@ describeStores('counts of letters', (given) => {
       const { work, letters } = await actions.createQueues({}, { attemptsMax: 1 })
       const open = async (queues?: readonly string[]) => given.storage.countOpenSince(noon, queues)
       const [a = '', b = '', c = ''] = await actions.produceDead(work, newItems(4))
-      await actions.capture(letters, [aLetter({ availableAt: noon + hour, diedAt: noon })])
+      await actions.capture(letters, [aLetter({ availableAt: noon + hour, deadLetteredAt: noon })])
       expect(await open()).toBe(5)
       const sent = await actions.redriveOne(a)
       expect(await open()).toBe(4)
@@ -320,10 +320,10 @@ async function expectRecounted(
       state: toGauge(letter),
       group: letter.groupId ?? -1,
       origin: cause.origin,
-      reason: cause.reason,
+      errorCode: cause.errorCode,
       slug: cause.slug,
       errorClass: cause.errorClass,
-      redrives: Math.min(letter.redrives, 10),
+      redrives: Math.min(letter.retryCount, 10),
     }
     const of = Object.fromEntries(query.by.map((each) => [each, facts[each]])) as Omit<LetterCount, 'count'>
     const key = JSON.stringify(of)
@@ -343,10 +343,10 @@ function aFilter(random: SeededRandom, all: readonly Item[]): CountedFilter {
     ...maybe('states', some(['waiting', 'scheduled', 'leased', 'done', 'dead', 'discarded'])),
     ...maybe('groupIds', some([...new Set(all.map(({ groupId }) => groupId))])),
     ...maybe('origins', some([...new Set(all.map(({ origin }) => origin?.name))])),
-    ...maybe('reasons', some(['http_503', 'http_410', 'retried', 'attempts', 'expired', 'outcome_unknown'])),
+    ...maybe('errorCodes', some(['http_503', 'http_410', 'retried', 'attempts', 'expired', 'outcome_unknown'])),
     ...maybe('slugs', some(['http_503', 'gone', 'unknown', 'lease', 'what'])),
     ...maybe('errorClasses', some(['', 'A', 'B'])),
-    ...maybe('redrives', random.below(2) === 0 ? { min } : { min, max: min + random.below(3) }),
+    ...maybe('retryCount', random.below(2) === 0 ? { min } : { min, max: min + random.below(3) }),
   }
 }
 
@@ -357,13 +357,13 @@ function aFilter(random: SeededRandom, all: readonly Item[]): CountedFilter {
 async function runRandomActions(given: StoreFixture, random: SeededRandom): Promise<string[]> {
   const backoff = { kind: 'fixed', delayUs: minute, jitter: 0.2 } as const
   const redrive = { mode: 'auto', redrivesMax: 2, backoff } as const
-  const letters = await given.queue({ partitions: 2, attemptsMax: 1, leaseUs: minute, redrive })
-  const elsewhere = await given.queue({ partitions: 2, attemptsMax: 1, leaseUs: minute, redrive })
+  const letters = await given.queue({ partitions: 2, attemptsMax: 1, leaseTimeoutUs: minute, redrive })
+  const elsewhere = await given.queue({ partitions: 2, attemptsMax: 1, leaseTimeoutUs: minute, redrive })
   const queues = [
     letters,
     elsewhere,
-    await given.queue({ deadQueue: letters, attemptsMax: 1, leaseUs: minute, expireUs: 5 * minute }),
-    await given.queue({ deadQueue: letters, partitions: 2, keepDoneUs: minute, leaseUs: second }),
+    await given.queue({ deadQueue: letters, attemptsMax: 1, leaseTimeoutUs: minute, expireTimeoutUs: 5 * minute }),
+    await given.queue({ deadQueue: letters, partitions: 2, doneRetentionUs: minute, leaseTimeoutUs: second }),
   ] as const
   let now = noon
   for (let step = 0; step < 60; step++) {
@@ -394,8 +394,8 @@ async function runRandomAction(step: RandomStep): Promise<void> {
       )
       return
     case 1: {
-      const failure = aFailure({ reason: random.pick(['http_503', 'http_410']), ...anError(random) })
-      const letter = aLetter({ failure, redrives: random.pick([0, 0, 9, 10, 11]) })
+      const failure = aFailure({ errorCode: random.pick(['http_503', 'http_410']), ...anError(random) })
+      const letter = aLetter({ failure, retryCount: random.pick([0, 0, 9, 10, 11]) })
       await actions.capture(random.pick([letters, elsewhere]), [letter], now)
       return
     }
@@ -450,7 +450,7 @@ function anError(random: SeededRandom) {
 async function pickLetters({ given, random }: RandomStep): Promise<string[]> {
   const page = await listLetters(given.storage, {
     filter: {},
-    order: 'diedAt',
+    order: 'deadLetteredAt',
     isDescending: random.below(2) === 0,
     countMax: 50,
     examinedMax: 1_000,

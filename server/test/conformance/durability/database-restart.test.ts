@@ -5,7 +5,7 @@ import { needs, requireService } from '../../../../tools/services/require-servic
 import { KnownError } from '../../../src/errors.ts'
 import { openStorage } from '../../../src/storage/open-storage.ts'
 import { pollUntil } from '../../http/poll-until.ts'
-import { bytes, noon, textOf } from '../../make.ts'
+import { bytes, noon, toText } from '../../make.ts'
 import { expectConsistentStore, expectUnique } from '../support/expect-consistent-store.ts'
 import { expectRefusal } from '../support/expect-refusal.ts'
 import { listAll, run } from '../support/store-reads.ts'
@@ -92,10 +92,10 @@ describe('a PostgreSQL that crashes under load', needs(own), () => {
     expect(unexpected).toEqual([])
 
     await storage.ping()
-    const imported = (await listAll(storage, 'imported')).map((item) => textOf(item.payload))
+    const imported = (await listAll(storage, 'imported')).map((item) => toText(item.payload))
     expect(imported.toSorted()).toEqual(importedOnce.toSorted())
 
-    const produced = (await listAll(storage, 'produced')).map((item) => textOf(item.payload))
+    const produced = (await listAll(storage, 'produced')).map((item) => toText(item.payload))
     expectUnique(produced, 'items produced')
     const there = new Set(produced)
     expect(acknowledged.filter((name) => !there.has(name))).toEqual([])

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import type { Storage } from '../../../src/storage/contract/storage.ts'
-import { day, hour, minute, noon, textOf } from '../../make.ts'
+import { day, hour, minute, noon, toText } from '../../make.ts'
 import { repeats, withRandom } from '../../random-test.ts'
 import { type Report, startTestProcess, type TestProcess } from '../processes/start-process.ts'
 import { expectConsistentStore, expectUnique } from '../support/expect-consistent-store.ts'
@@ -39,13 +39,13 @@ class AcknowledgedWrites {
     await expectConsistentStore(storage)
     const alive = await listAll(storage, queue)
     const dead = await listAll(storage, letters)
-    const names = [...alive, ...dead].map((item) => textOf(item.payload))
+    const names = [...alive, ...dead].map((item) => toText(item.payload))
     expectUnique(names, 'items')
     expect(names.filter((name) => this.#clearedNames.has(name)).slice(0, 5), 'items that came back').toEqual(
       [],
     )
     for (const letter of dead) {
-      this.#clearedNames.add(textOf(letter.payload))
+      this.#clearedNames.add(toText(letter.payload))
       this.#clearedSourceIds.add(letter.sourceId ?? '')
     }
     const lost = [...this.#moved].filter((id) => !this.#clearedSourceIds.has(id))
@@ -134,7 +134,7 @@ async function setUp(testStore: TestStore): Promise<void> {
     { op: 'create-queue', queue: { name: letters, partitions: 2 }, now: noon },
     {
       op: 'create-queue',
-      queue: { name: queue, deadQueue: letters, leaseUs: minute, attemptsMax: 1, expireUs: hour },
+      queue: { name: queue, deadQueue: letters, leaseTimeoutUs: minute, attemptsMax: 1, expireTimeoutUs: hour },
       now: noon,
     },
   ])

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import type { Item } from '../../../src/core/item.ts'
 import type { Storage } from '../../../src/storage/contract/storage.ts'
-import { day, hour, minute, noon, textOf } from '../../make.ts'
+import { day, hour, minute, noon, toText } from '../../make.ts'
 import { repeats, withRandom } from '../../random-test.ts'
 import { type Report, startTestProcess, type TestProcess } from '../processes/start-process.ts'
 import { expectConsistentStore, expectUnique } from '../support/expect-consistent-store.ts'
@@ -82,7 +82,7 @@ class AcknowledgedChanges {
       const letter = live.find(({ rootId }) => rootId === item.letterId)
       const record = letter?.letter?.redrives[0]
       expect({ number: record?.number, outcome: record?.outcome }, `letter of item ${item.id}`).toEqual({
-        number: item.redrives,
+        number: item.retryCount,
         outcome: null,
       })
     }
@@ -106,9 +106,9 @@ class AcknowledgedChanges {
   }
 
   #expectNothingLost(items: readonly Item[], all: readonly Item[]): void {
-    const names = all.map(({ payload }) => textOf(payload))
+    const names = all.map(({ payload }) => toText(payload))
     expectUnique(names, 'names of letters')
-    const there = new Set([...names, ...items.map(({ payload }) => textOf(payload))])
+    const there = new Set([...names, ...items.map(({ payload }) => toText(payload))])
     const lost = [...this.#produced].filter((name) => !there.has(name) && !this.#settled.has(name))
     expect(lost.slice(0, 5), 'acknowledged items that are nowhere').toEqual([])
   }
@@ -187,7 +187,7 @@ async function setUp(testStore: TestStore): Promise<void> {
     },
     {
       op: 'create-queue',
-      queue: { name: work, deadQueue: letters, leaseUs: minute, attemptsMax: 2, expireUs: hour },
+      queue: { name: work, deadQueue: letters, leaseTimeoutUs: minute, attemptsMax: 2, expireTimeoutUs: hour },
       now: noon,
     },
   ])

@@ -31,7 +31,7 @@ for (const name of ['SQLite file', 'PostgreSQL'] satisfies StoreName[]) {
           await storage.close()
         }
         const storage = await testStore.open()
-        expect(await storage.counts({})).toMatchObject([{ waiting: 3 }])
+        expect(await storage.readCounts({})).toMatchObject([{ waiting: 3 }])
         await expectConsistentStore(storage)
       })
     })

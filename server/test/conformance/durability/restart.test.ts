@@ -14,12 +14,12 @@ import {
 describeDurableStores('after a restart', (given) => {
   const everything = async (storage: Storage) => ({
     queues: await storage.listQueues({ countMax: 100 }),
-    counts: await storage.counts({}),
+    counts: await storage.readCounts({}),
     items: await storage.listItems({ queue: 'work', countMax: 100 }),
     letters: await storage.listItems({ queue: 'letters', countMax: 100 }),
     archive: await storage.listArchive({ queue: 'work', countMax: 100 }),
     audit: await storage.listAudit({ countMax: 100 }),
-    nextDueAt: await storage.nextDueAt(),
+    nextDueAt: await storage.readNextDueAt(),
   })
 
   const fill = async (storage: Storage): Promise<readonly string[]> => {
@@ -27,7 +27,7 @@ describeDurableStores('after a restart', (given) => {
       { op: 'create-queue', queue: { name: 'letters' }, now: noon },
       {
         op: 'create-queue',
-        queue: { name: 'work', deadQueue: 'letters', keepDoneUs: hour, partitions: 2 },
+        queue: { name: 'work', deadQueue: 'letters', doneRetentionUs: hour, partitions: 2 },
         now: noon,
       },
       { op: 'produce', queue: 'work', partition: 0, items: newItems(6), now: noon },
@@ -162,7 +162,7 @@ describeStores('closing', (given) => {
       }
       if (given.name === 'SQLite memory') return
       const again = await testStore.open()
-      expect(await again.counts({})).toMatchObject([{ accepted: 100 * tries, waiting: 100 * tries }])
+      expect(await again.readCounts({})).toMatchObject([{ accepted: 100 * tries, waiting: 100 * tries }])
     } finally {
       await testStore.drop()
     }

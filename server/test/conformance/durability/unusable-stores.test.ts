@@ -109,7 +109,7 @@ describe('a SQLite file that a server has open', () => {
       await expectConsistentStore(first)
       await first.close()
       const second = await testStore.open()
-      expect(await second.counts({})).toMatchObject([{ waiting: 1 }])
+      expect(await second.readCounts({})).toMatchObject([{ waiting: 1 }])
     } finally {
       await testStore.drop()
     }
@@ -159,7 +159,7 @@ describe('a SQLite file that a server has open', () => {
           await holder.waitForExit()
         }
         const storage = await testStore.open()
-        expect(await storage.counts({})).toMatchObject([{ waiting: 1 }])
+        expect(await storage.readCounts({})).toMatchObject([{ waiting: 1 }])
         await expectConsistentStore(storage)
         await run(storage, { op: 'delete-queue', name: 'work' })
         await storage.close()
@@ -178,7 +178,7 @@ describe.each(['SQLite file', 'PostgreSQL'] as const)('reading a store (%s)', (n
       await run(server, { op: 'create-queue', queue: { name: 'work' }, now: noon })
       await run(server, { op: 'produce', queue: 'work', partition: 0, items: newItems(3), now: noon })
       const reader = await openStorageToRead(testStore.target as FileTarget)
-      expect(await reader.counts({})).toMatchObject([{ waiting: 3 }])
+      expect(await reader.readCounts({})).toMatchObject([{ waiting: 3 }])
       expect(await reader.verify()).toEqual([])
       await reader.close()
       await run(server, { op: 'produce', queue: 'work', partition: 0, items: newItems(1), now: noon })

@@ -67,7 +67,7 @@ for (const name of ['SQLite file', 'PostgreSQL'] satisfies StoreName[]) {
         const storage = await testStore.open()
         const query = {
           filter: {},
-          order: 'diedAt',
+          order: 'deadLetteredAt',
           isDescending: true,
           countMax: 1_000,
           bytes: 'none',

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { NewItem } from '../../../src/storage/contract/items.ts'
-import { aNewItem, day, hour, minute, newItems, noon, second, textOf } from '../../make.ts'
+import { aNewItem, day, hour, minute, newItems, noon, second, toText } from '../../make.ts'
 import { describeStores } from '../support/test-stores.ts'
 
 describeStores('advance', (given) => {
@@ -23,7 +23,7 @@ describeStores('advance', (given) => {
 
   describe('ends leases', () => {
     it('a lease that ends moves the item to the tail under a new id, never before the deadline', async () => {
-      const queue = await given.queue({ leaseUs: minute })
+      const queue = await given.queue({ leaseTimeoutUs: minute })
       const ids = await produce(queue, newItems(3))
       const [leased] = await lease(queue, 1)
       expect((await advance(noon + minute - 1)).changes).toEqual([])
@@ -43,7 +43,7 @@ describeStores('advance', (given) => {
           partition: 0,
         },
       ])
-      expect(items.map((item) => textOf(item.payload))).toEqual(['item-1', 'item-2', 'item-0'])
+      expect(items.map((item) => toText(item.payload))).toEqual(['item-1', 'item-2', 'item-0'])
       const { expireDeadline = 0 } = leased ?? {}
       const kept = {
         rootId: ids[0],
@@ -57,12 +57,12 @@ describeStores('advance', (given) => {
     })
 
     it('the end of a lease is recorded as a failure of the item', async () => {
-      const queue = await given.queue({ leaseUs: minute })
+      const queue = await given.queue({ leaseTimeoutUs: minute })
       await produce(queue, newItems(1))
       await lease(queue, 1)
       await advance(noon + minute + 1)
       expect((await list(queue))[0]?.failure).toMatchObject({
-        reason: 'lease_ended',
+        errorCode: 'lease_ended',
         worker: 'worker-1',
         attempts: 1,
         firstFailedAt: noon + minute + 1,
@@ -70,17 +70,17 @@ describeStores('advance', (given) => {
     })
 
     it('an item without attempts left dies when its lease ends', async () => {
-      const queue = await given.queue({ leaseUs: minute, attemptsMax: 1 })
+      const queue = await given.queue({ leaseTimeoutUs: minute, attemptsMax: 1 })
       const ids = await produce(queue, newItems(1))
       await lease(queue, 1)
       const { changes } = await advance(noon + minute + 1)
       expect(changes).toMatchObject([{ fromId: ids[0], to: 'removed', cause: 'attempts', id: null, queue }])
-      expect(changes[0]?.failure).toMatchObject({ reason: 'attempts', worker: 'worker-1', attempts: 1 })
-      expect(await given.storage.counts({ queue })).toMatchObject([{ leased: 0, dropped: 1 }])
+      expect(changes[0]?.failure).toMatchObject({ errorCode: 'attempts', worker: 'worker-1', attempts: 1 })
+      expect(await given.storage.readCounts({ queue })).toMatchObject([{ leased: 0, dropped: 1 }])
     })
 
     it('an item that expired during its lease dies when the lease ends', async () => {
-      const queue = await given.queue({ leaseUs: minute, onDead: 'keep' })
+      const queue = await given.queue({ leaseTimeoutUs: minute, onDead: 'keep' })
       const ids = await produce(queue, [aNewItem({ expireDeadline: noon + second })])
       await lease(queue, 1)
       // A leased item does not expire.
@@ -90,7 +90,7 @@ describeStores('advance', (given) => {
     })
 
     it('leases of a paused queue end, too', async () => {
-      const queue = await given.queue({ leaseUs: minute })
+      const queue = await given.queue({ leaseTimeoutUs: minute })
       await produce(queue, newItems(1))
       await lease(queue, 1)
       await given.run({ op: 'update-queue', name: queue, changes: { isPaused: true }, now: noon })
@@ -100,7 +100,7 @@ describeStores('advance', (given) => {
 
   describe('expires waiting items', () => {
     it('a waiting item expires at its deadline, never before', async () => {
-      const queue = await given.queue({ expireUs: hour })
+      const queue = await given.queue({ expireTimeoutUs: hour })
       const ids = await produce(queue, newItems(1))
       expect((await advance(noon + hour - 1)).changes).toEqual([])
       const { changes } = await advance(noon + hour + 1)
@@ -115,7 +115,7 @@ describeStores('advance', (given) => {
           queue,
           partition: 0,
           failure: {
-            reason: 'expired',
+            errorCode: 'expired',
             errorClass: '',
             message: 'waited longer than its queue allows',
             stack: '',
@@ -126,11 +126,11 @@ describeStores('advance', (given) => {
           },
         },
       ])
-      expect(await given.storage.counts({ queue })).toMatchObject([{ waiting: 0, dropped: 1 }])
+      expect(await given.storage.readCounts({ queue })).toMatchObject([{ waiting: 0, dropped: 1 }])
     })
 
     it('a scheduled item does not expire before it becomes available', async () => {
-      const queue = await given.queue({ expireUs: 5 * hour })
+      const queue = await given.queue({ expireTimeoutUs: 5 * hour })
       const items = [
         aNewItem({ availableAt: noon + 2 * hour, expireDeadline: noon + hour }),
         aNewItem({ availableAt: noon + 2 * hour, expireDeadline: noon + 3 * hour }),
@@ -146,7 +146,7 @@ describeStores('advance', (given) => {
     })
 
     it('an expired item stays dead in place if the queue keeps dead items', async () => {
-      const queue = await given.queue({ expireUs: hour, onDead: 'keep' })
+      const queue = await given.queue({ expireTimeoutUs: hour, onDead: 'keep' })
       const ids = await produce(queue, newItems(1))
       await advance(noon + day)
       expect(await list(queue)).toMatchObject([
@@ -154,12 +154,12 @@ describeStores('advance', (given) => {
           id: ids[0],
           state: 'dead',
           endedAt: noon + day,
-          diedAt: noon + day,
-          failure: { reason: 'expired' },
+          deadLetteredAt: noon + day,
+          failure: { errorCode: 'expired' },
         },
       ])
-      expect(await given.storage.counts({ queue })).toMatchObject([{ waiting: 0, dead: 1, dropped: 0 }])
-      expect(await given.storage.nextDueAt()).toBeNull()
+      expect(await given.storage.readCounts({ queue })).toMatchObject([{ waiting: 0, dead: 1, dropped: 0 }])
+      expect(await given.storage.readNextDueAt()).toBeNull()
       expect((await advance(noon + 10_000 * day)).changes).toEqual([])
     })
   })
@@ -180,7 +180,7 @@ describeStores('advance', (given) => {
         attempts: 0,
       })
       const leased = await lease(queue, 3, noon + hour + 1)
-      expect(leased.map((item) => textOf(item.payload))).toEqual(['item-0', 'between-0', 'an order'])
+      expect(leased.map((item) => toText(item.payload))).toEqual(['item-0', 'between-0', 'an order'])
     })
 
     it('items scheduled for the same time keep the order of production', async () => {
@@ -188,8 +188,8 @@ describeStores('advance', (given) => {
       await produce(queue, newItems(50, 'item', { availableAt: noon + hour }))
       while ((await advance(noon + hour + 1, 7)).isMore);
       const leased = await lease(queue, 50, noon + hour + 1)
-      expect(leased.map((item) => textOf(item.payload))).toEqual(
-        newItems(50).map((item) => textOf(item.payload)),
+      expect(leased.map((item) => toText(item.payload))).toEqual(
+        newItems(50).map((item) => toText(item.payload)),
       )
     })
 
@@ -204,13 +204,13 @@ describeStores('advance', (given) => {
         })),
       )
       await advance(noon + day - 1)
-      expect((await lease(queue, 3)).map((item) => textOf(item.payload))).toEqual(['1', '2', '3'])
+      expect((await lease(queue, 3)).map((item) => toText(item.payload))).toEqual(['1', '2', '3'])
     })
   })
 
   describe('forgets done items', () => {
     it('done items are removed after their retention, never before', async () => {
-      const queue = await given.queue({ keepDoneUs: hour })
+      const queue = await given.queue({ doneRetentionUs: hour })
       const ids = await produce(queue, newItems(1))
       await lease(queue, 1)
       await given.run({ op: 'complete', queue, partition: 0, ids, now: noon + second })
@@ -219,12 +219,12 @@ describeStores('advance', (given) => {
       expect(changes).toMatchObject([
         { fromId: ids[0], to: 'removed', cause: 'retention', id: null, failure: null },
       ])
-      expect(await given.storage.counts({ queue })).toMatchObject([{ done: 0, forgotten: 1 }])
+      expect(await given.storage.readCounts({ queue })).toMatchObject([{ done: 0, forgotten: 1 }])
     })
   })
 
   it('advance processes up to countMax items, earliest first, and reports that more is left', async () => {
-    const queues = [await given.queue({ leaseUs: 4 * hour }), await given.queue()]
+    const queues = [await given.queue({ leaseTimeoutUs: 4 * hour }), await given.queue()]
     const [left = '', right = ''] = queues
     await produce(left, newItems(1, 'leased')) // due at 4 h
     await lease(left, 1)
@@ -246,7 +246,7 @@ describeStores('advance', (given) => {
 
   it('repeated advances process everything that is due', async () => {
     const letters = await given.queue({ partitions: 2 })
-    const queue = await given.queue({ deadQueue: letters, leaseUs: minute, attemptsMax: 1 })
+    const queue = await given.queue({ deadQueue: letters, leaseTimeoutUs: minute, attemptsMax: 1 })
     await produce(queue, newItems(120, 'expire', { expireDeadline: noon + hour }))
     await lease(queue, 40)
     await produce(queue, newItems(35, 'schedule', { availableAt: noon + minute }))
@@ -259,30 +259,30 @@ describeStores('advance', (given) => {
     }
     expect(counted).toEqual({ attempts: 40, expire: 80, schedule: 35 })
     expect((await list(letters)).length).toBe(100)
-    expect(await given.storage.counts({ queue })).toMatchObject([
+    expect(await given.storage.readCounts({ queue })).toMatchObject([
       { waiting: 35, leased: 0, deadLettered: 120 },
     ])
   })
 
   describe('is announced by nextDueAt', () => {
     it('nextDueAt is null if nothing will become due', async () => {
-      expect(await given.storage.nextDueAt()).toBeNull()
+      expect(await given.storage.readNextDueAt()).toBeNull()
       const queue = await given.queue({ onDead: 'keep' })
       await produce(queue, newItems(1))
       await lease(queue, 1)
       const [item] = await list(queue)
       const items = [{ id: item?.id ?? '', availableAt: null, isDead: true, error: null }]
       await given.run({ op: 'retry', queue, partition: 0, items, now: noon })
-      expect(await given.storage.nextDueAt()).toBeNull()
+      expect(await given.storage.readNextDueAt()).toBeNull()
     })
 
     it('nextDueAt is the time at which advance has work, not earlier', async () => {
-      const queue = await given.queue({ leaseUs: minute, expireUs: day, keepDoneUs: hour })
+      const queue = await given.queue({ leaseTimeoutUs: minute, expireTimeoutUs: day, doneRetentionUs: hour })
       await produce(queue, [...newItems(2), aNewItem({ availableAt: noon + 10 * second })])
       await lease(queue, 1)
       const seen: string[] = []
       for (let step = 0; step < 3; step++) {
-        const due = await given.storage.nextDueAt()
+        const due = await given.storage.readNextDueAt()
         if (due === null) throw new Error('something is due')
         expect((await advance(due - 1)).changes).toEqual([])
         const { changes } = await advance(due)
@@ -290,7 +290,7 @@ describeStores('advance', (given) => {
         seen.push(...changes.map((change) => change.cause))
       }
       expect(seen).toEqual(['schedule', 'lease-end', 'expire', 'expire', 'expire'])
-      expect(await given.storage.nextDueAt()).toBeNull()
+      expect(await given.storage.readNextDueAt()).toBeNull()
     })
   })
 })

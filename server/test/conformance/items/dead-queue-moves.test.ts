@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { ItemToImport, NewItem } from '../../../src/storage/contract/items.ts'
-import { aFailure, aNewItem, anOrigin, bytes, day, hour, minute, newItems, noon, textOf } from '../../make.ts'
+import { aFailure, aNewItem, anOrigin, bytes, day, hour, minute, newItems, noon, toText } from '../../make.ts'
 import { describeStores } from '../support/test-stores.ts'
 
 describeStores('a dead queue', (given) => {
@@ -11,7 +11,7 @@ describeStores('a dead queue', (given) => {
     return given.run({ op: 'lease', queue, partition, holders, now })
   }
   const declareDead = async (queue: string, ids: readonly string[], now = noon, partition = 0) => {
-    const error = { reason: 'http_410', errorClass: 'Gone', message: 'no such shop', stack: 'at x' }
+    const error = { errorCode: 'http_410', errorClass: 'Gone', message: 'no such shop', stack: 'at x' }
     const items = ids.map((id) => ({ id, availableAt: null, isDead: true, error }))
     return given.run({ op: 'retry', queue, partition, items, now })
   }
@@ -23,7 +23,7 @@ describeStores('a dead queue', (given) => {
 
   describe('receives dead items', () => {
     it('a dead letter keeps bytes, texts, failure and origin as a new item', async () => {
-      const letters = await given.queue({ expireUs: 9 * hour, partitions: 2 })
+      const letters = await given.queue({ expireTimeoutUs: 9 * hour, partitions: 2 })
       const queue = await given.queue({ deadQueue: letters, partitions: 3 })
       const item = aNewItem({
         payload: new Uint8Array([0, 255, 128]),
@@ -46,7 +46,7 @@ describeStores('a dead queue', (given) => {
       expect(others).toEqual([])
       expect(await list(queue)).toEqual([])
       const failure = {
-        reason: 'http_410',
+        errorCode: 'http_410',
         errorClass: 'Gone',
         message: 'no such shop',
         stack: 'at x',
@@ -65,7 +65,7 @@ describeStores('a dead queue', (given) => {
         createdAt: noon + minute,
         updatedAt: noon + minute,
         expireDeadline: noon + minute + 9 * hour,
-        diedAt: noon + minute,
+        deadLetteredAt: noon + minute,
         failure,
         origin: {
           kind: 'queue',
@@ -98,7 +98,7 @@ describeStores('a dead queue', (given) => {
 
     it('items move to the dead queue for every cause of death', async () => {
       const letters = await given.queue()
-      const queue = await given.queue({ deadQueue: letters, attemptsMax: 1, leaseUs: minute, expireUs: hour })
+      const queue = await given.queue({ deadQueue: letters, attemptsMax: 1, leaseTimeoutUs: minute, expireTimeoutUs: hour })
       await produce(queue, newItems(3))
       const [a, b] = await lease(queue, 3)
       await declareDead(queue, [a?.id ?? ''])
@@ -109,13 +109,13 @@ describeStores('a dead queue', (given) => {
       await given.run({ op: 'advance', now: noon + minute + 1, countMax: 10 })
       await given.run({ op: 'advance', now: noon + hour + 1, countMax: 10 })
       const found = await list(letters)
-      expect(found.map((letter) => [textOf(letter.payload), letter.failure?.reason])).toEqual([
+      expect(found.map((letter) => [toText(letter.payload), letter.failure?.errorCode])).toEqual([
         ['item-0', 'http_410'],
         ['item-1', 'attempts'],
         ['item-2', 'attempts'],
         ['item-3', 'expired'],
       ])
-      expect(await given.storage.counts({})).toMatchObject([
+      expect(await given.storage.readCounts({})).toMatchObject([
         { queue: letters, accepted: 4, waiting: 4 },
         { queue, accepted: 4, waiting: 0, leased: 0, deadLettered: 4, dropped: 0 },
       ])
@@ -176,7 +176,7 @@ describeStores('a dead queue', (given) => {
       await given.run({ op: 'advance', now: noon + 30 * day, countMax: 10_000 })
       const found = await list(letters)
       expect(found.map((letter) => letter.sourceId).toSorted()).toEqual(ids.toSorted())
-      expect(new Set(found.map((letter) => textOf(letter.payload))).size).toBe(620)
+      expect(new Set(found.map((letter) => toText(letter.payload))).size).toBe(620)
     })
   })
 
@@ -216,21 +216,21 @@ describeStores('a dead queue', (given) => {
   describe('keeps its letters', () => {
     const importTo = async (queue: string, items: readonly ItemToImport[]) =>
       (await given.run({ op: 'import', queue, partition: 0, items, now: noon })).map((row) => row.id ?? '')
-    const letter = { payload: bytes('letter'), origin: anOrigin(), failure: aFailure(), diedAt: noon }
+    const letter = { payload: bytes('letter'), origin: anOrigin(), failure: aFailure(), deadLetteredAt: noon }
 
     it('dead letters do not expire', async () => {
-      const letters = await given.queue({ expireUs: 1 })
+      const letters = await given.queue({ expireTimeoutUs: 1 })
       const queue = await given.queue({ deadQueue: letters })
       await produce(queue, newItems(1, 'moved', { expireDeadline: noon + 1 }))
       await given.run({ op: 'advance', now: noon + hour, countMax: 10 })
       await importTo(letters, [letter])
-      expect(await given.storage.nextDueAt()).toBeNull()
+      expect(await given.storage.readNextDueAt()).toBeNull()
       expect((await given.run({ op: 'advance', now: noon + 10_000 * day, countMax: 10 })).changes).toEqual([])
-      expect(await given.storage.counts({ queue: letters })).toMatchObject([{ waiting: 2 }])
+      expect(await given.storage.readCounts({ queue: letters })).toMatchObject([{ waiting: 2 }])
     })
 
     it('a completed dead letter stays as done without a removal time', async () => {
-      const letters = await given.queue({ keepDoneUs: 0 })
+      const letters = await given.queue({ doneRetentionUs: 0 })
       const [id = ''] = await importTo(letters, [letter])
       await lease(letters, 1)
       const settled = await given.run({
@@ -241,13 +241,13 @@ describeStores('a dead queue', (given) => {
         now: noon + 1,
       })
       expect(settled).toMatchObject({ changes: [{ to: 'done', id }] })
-      expect(await given.storage.nextDueAt()).toBeNull()
+      expect(await given.storage.readNextDueAt()).toBeNull()
       expect((await given.run({ op: 'advance', now: noon + 10_000 * day, countMax: 10 })).changes).toEqual([])
-      expect(await list(letters)).toMatchObject([{ id, state: 'done', endedAt: noon + 1, diedAt: noon }])
+      expect(await list(letters)).toMatchObject([{ id, state: 'done', endedAt: noon + 1, deadLetteredAt: noon }])
     })
 
     it('a dead letter that dies again stays dead in place', async () => {
-      const letters = await given.queue({ attemptsMax: 1, leaseUs: minute })
+      const letters = await given.queue({ attemptsMax: 1, leaseTimeoutUs: minute })
       await importTo(letters, [letter, letter])
       const [held] = await lease(letters, 2)
       const settled = await declareDead(letters, [held?.id ?? ''])
@@ -255,10 +255,10 @@ describeStores('a dead queue', (given) => {
       const { changes } = await given.run({ op: 'advance', now: noon + hour, countMax: 10 })
       expect(changes).toMatchObject([{ to: 'dead', cause: 'attempts', queue: letters }])
       expect(await list(letters)).toMatchObject([
-        { state: 'dead', failure: { reason: 'http_410' } },
-        { state: 'dead', failure: { reason: 'attempts' } },
+        { state: 'dead', failure: { errorCode: 'http_410' } },
+        { state: 'dead', failure: { errorCode: 'attempts' } },
       ])
-      expect(await given.storage.counts({ queue: letters })).toMatchObject([{ dead: 2, dropped: 0 }])
+      expect(await given.storage.readCounts({ queue: letters })).toMatchObject([{ dead: 2, dropped: 0 }])
     })
 
     it('a dead letter retried above the attempt limit stays dead in place', async () => {
@@ -279,7 +279,7 @@ describeStores('a dead queue', (given) => {
       await lease(letters, 1)
       await giveBack(letters, id, noon + 1)
       expect(await list(letters)).toMatchObject([
-        { rootId: id, origin: anOrigin(), diedAt: noon, attempts: 1 },
+        { rootId: id, origin: anOrigin(), deadLetteredAt: noon, attempts: 1 },
       ])
     })
   })
@@ -294,9 +294,9 @@ describeStores('a dead queue', (given) => {
     }
     expect(await list(drops)).toEqual([])
     expect(await list(keeps)).toMatchObject([
-      { state: 'dead', endedAt: noon + 1, diedAt: noon + 1, origin: null, failure: { reason: 'http_410' } },
+      { state: 'dead', endedAt: noon + 1, deadLetteredAt: noon + 1, origin: null, failure: { errorCode: 'http_410' } },
     ])
-    expect(await given.storage.counts({})).toMatchObject([
+    expect(await given.storage.readCounts({})).toMatchObject([
       { queue: drops, dropped: 1, dead: 0 },
       { queue: keeps, dropped: 0, dead: 1 },
     ])

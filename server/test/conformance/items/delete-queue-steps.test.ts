@@ -32,7 +32,7 @@ describeStores('deleting a queue in steps', (given) => {
 
   it('each step deletes a limited number of items, counts them, and the queue is deleted last', async () => {
     const { work, letters, copy } = await createLetters()
-    const trace = {
+    const audit = {
       at: noon,
       actor: 'ann',
       action: 'queue.delete',
@@ -42,7 +42,7 @@ describeStores('deleting a queue in steps', (given) => {
     }
     const removed: number[] = []
     for (let isMore = true; isMore; ) {
-      const done = await step(letters, { trace })
+      const done = await step(letters, { trace: audit })
       removed.push(done.removed)
       isMore = done.isMore
       await expectConsistentStore(given.storage)
@@ -65,7 +65,7 @@ describeStores('deleting a queue in steps', (given) => {
     expect(leased).toHaveLength(1)
     while ((await step(queue)).isMore) await expectConsistentStore(given.storage)
     expect(await given.storage.getQueue(queue)).toBeNull()
-    expect(await given.storage.nextDueAt()).toBeNull()
+    expect(await given.storage.readNextDueAt()).toBeNull()
   })
 
   it('no step deletes open letters of a queue unless it is forced', async () => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { aNewItem, bytes, minute, newItems, noon, textOf } from '../../make.ts'
+import { aNewItem, bytes, minute, newItems, noon, toText } from '../../make.ts'
 import { expectRefusal } from '../support/expect-refusal.ts'
 import { describeStores } from '../support/test-stores.ts'
 
@@ -14,7 +14,7 @@ describeStores('producing with a key', (given) => {
       once: { key, until: now + minute },
     })
   const payloads = async (queue: string) =>
-    (await given.storage.listItems({ queue, countMax: 100 })).map(({ payload }) => textOf(payload))
+    (await given.storage.listItems({ queue, countMax: 100 })).map(({ payload }) => toText(payload))
 
   it('a repeated key within its window stores once and returns the first result', async () => {
     const queue = await given.queue({ partitions: 2 })

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { toRootId } from '../../../src/core/ids.ts'
 import type { Origin } from '../../../src/core/item.ts'
 import type { ItemToImport } from '../../../src/storage/contract/items.ts'
-import { aFailure, anItem, anOrigin, bytes, day, hour, minute, newItems, noon, textOf } from '../../make.ts'
+import { aFailure, anItem, anOrigin, bytes, day, hour, minute, newItems, noon, toText } from '../../make.ts'
 import { describeStores } from '../support/test-stores.ts'
 
 describeStores('importing', (given) => {
@@ -11,7 +11,7 @@ describeStores('importing', (given) => {
   const list = async (queue: string) => given.storage.listItems({ queue, countMax: 100 })
 
   it('import stores an item as given, with a new id and creation time', async () => {
-    const queue = await given.queue({ partitions: 2, expireUs: hour })
+    const queue = await given.queue({ partitions: 2, expireTimeoutUs: hour })
     const item = {
       payload: bytes('x'),
       kind: 'k',
@@ -25,7 +25,7 @@ describeStores('importing', (given) => {
       sourceId: 'elsewhere/1',
       expireDeadline: noon + day + 1,
       letterId: '0ujtsYcgvSTl8PAuAdqWYSMnLOv',
-      redrives: 2,
+      retryCount: 2,
       failure: aFailure(),
     } as const
     const [imported] = await importTo(queue, [item], noon + 3, 1)
@@ -44,7 +44,7 @@ describeStores('importing', (given) => {
     expect(await list(queue)).toMatchObject(
       imported.map(({ id }) => ({ id, givenLeaseDeadline: noon - hour })),
     )
-    const [counts] = await given.storage.counts({ queue })
+    const [counts] = await given.storage.readCounts({ queue })
     expect(counts).toMatchObject({ waiting: 3, leased: 0, leaseDeadlineMean: null })
 
     const lease = { op: 'lease', queue, partition: 0, now: noon } as const
@@ -53,13 +53,13 @@ describeStores('importing', (given) => {
     await given.run({ op: 'retry', queue, partition: 0, items: backs, now: noon })
     expect((await list(queue)).map((each) => 'givenLeaseDeadline' in each)).toEqual([false, true, false])
     await given.run({ op: 'delete', queue, partition: 0, ids: [imported[2]?.id ?? ''] })
-    expect(await given.storage.counts({ queue })).toMatchObject([
+    expect(await given.storage.readCounts({ queue })).toMatchObject([
       { waiting: 1, leased: 1, leaseDeadlineMean: held?.lease.deadline },
     ])
   })
 
   it('import applies defaults for missing fields', async () => {
-    const queue = await given.queue({ expireUs: hour })
+    const queue = await given.queue({ expireTimeoutUs: hour })
     const [imported] = await importTo(queue, [{ payload: bytes('x') }])
     const id = imported?.id ?? ''
     expect(imported?.expireDeadline).toBe(noon + hour)
@@ -80,7 +80,7 @@ describeStores('importing', (given) => {
       { state: 'leased', lease, attempts: 3 },
       { state: 'leased', lease: { holder: 'worker-8', deadline: noon - minute }, attempts: 1 },
     ])
-    expect(await given.storage.nextDueAt()).toBe(noon - minute)
+    expect(await given.storage.readNextDueAt()).toBe(noon - minute)
     const { changes } = await given.run({ op: 'advance', now: noon, countMax: 10 })
     expect(changes).toMatchObject([{ cause: 'lease-end' }])
   })
@@ -88,7 +88,7 @@ describeStores('importing', (given) => {
   it('import can store a scheduled item', async () => {
     const queue = await given.queue()
     await importTo(queue, [{ payload: bytes('x'), availableAt: noon + hour }])
-    expect(await given.storage.counts({ queue })).toMatchObject([{ waiting: 0, scheduled: 1 }])
+    expect(await given.storage.readCounts({ queue })).toMatchObject([{ waiting: 0, scheduled: 1 }])
     expect(await list(queue)).toMatchObject([{ state: 'waiting', availableAt: noon + hour }])
   })
 
@@ -113,12 +113,12 @@ describeStores('importing', (given) => {
         sourceId: `${index}`,
         origin,
         failure: aFailure(),
-        diedAt: noon - hour,
+        deadLetteredAt: noon - hour,
       })),
     )
     const items = await list(queue)
     expect(items.map((item) => item.origin)).toEqual(origins)
-    expect(items.map((item) => [item.diedAt, item.failure])).toEqual(
+    expect(items.map((item) => [item.deadLetteredAt, item.failure])).toEqual(
       origins.map(() => [noon - hour, aFailure()]),
     )
   })
@@ -140,8 +140,8 @@ describeStores('importing', (given) => {
     )
     expect(imported.map((row) => row.id === null)).toEqual([true, false, true, false, false])
     const items = await list(queue)
-    expect(items.map((item) => textOf(item.payload)).toSorted()).toEqual(['first', 'first b', 'none', 'none'])
-    expect(await given.storage.counts({ queue })).toMatchObject([{ accepted: 1 }, { accepted: 3 }])
+    expect(items.map((item) => toText(item.payload)).toSorted()).toEqual(['first', 'first b', 'none', 'none'])
+    expect(await given.storage.readCounts({ queue })).toMatchObject([{ accepted: 1 }, { accepted: 3 }])
   })
 
   it('import accepts a source id again in another queue or after its item is gone', async () => {
@@ -171,7 +171,7 @@ describeStores('importing', (given) => {
     await given.run({ op: 'produce', queue, partition: 0, items: newItems(1, 'before'), now: noon + hour })
     await importTo(queue, [{ payload: bytes('imported-0') }, { payload: bytes('imported-1') }])
     const leased = await given.run({ op: 'lease', queue, partition: 0, holders: ['w', 'w', 'w'], now: noon })
-    expect(leased.map((item) => textOf(item.payload))).toEqual(['before-0', 'imported-0', 'imported-1'])
+    expect(leased.map((item) => toText(item.payload))).toEqual(['before-0', 'imported-0', 'imported-1'])
   })
 
   it('import of 10,000 items skips all of them the second time', async () => {
@@ -182,6 +182,6 @@ describeStores('importing', (given) => {
     }))
     expect((await importTo(queue, items)).filter((row) => row.id === null)).toHaveLength(0)
     expect((await importTo(queue, items)).filter((row) => row.id === null)).toHaveLength(10_000)
-    expect(await given.storage.counts({ queue })).toMatchObject([{ accepted: 10_000, waiting: 10_000 }])
+    expect(await given.storage.readCounts({ queue })).toMatchObject([{ accepted: 10_000, waiting: 10_000 }])
   })
 })

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { NewItem } from '../../../src/storage/contract/items.ts'
 import { stepBytesMax } from '../../../src/storage/shared/byte-budget.ts'
-import { aNewItem, bytes, hour, minute, newItems, noon, second, textOf } from '../../make.ts'
+import { aNewItem, bytes, hour, minute, newItems, noon, second, toText } from '../../make.ts'
 import { describeStores } from '../support/test-stores.ts'
 
 describeStores('leasing', (given) => {
@@ -57,11 +57,11 @@ describeStores('leasing', (given) => {
       queue,
       priorities.map(() => 'w'),
     )
-    expect(leased.map((item) => textOf(item.payload)).join('')).toBe('5130426')
+    expect(leased.map((item) => toText(item.payload)).join('')).toBe('5130426')
   })
 
   it('lease counts the attempt and sets the deadline', async () => {
-    const queue = await given.queue({ leaseUs: 45 * second + 1 })
+    const queue = await given.queue({ leaseTimeoutUs: 45 * second + 1 })
     await produce(queue, newItems(2))
     const leased = await lease(queue, ['a', 'b'], noon + minute)
     expect(leased).toMatchObject([
@@ -89,7 +89,7 @@ describeStores('leasing', (given) => {
     await produce(queue, newItems(1, 'zero'), noon, 0)
     await produce(queue, newItems(1, 'one'), noon, 1)
     const leased = await lease(queue, ['w', 'w'], noon, 1)
-    expect(leased.map((item) => textOf(item.payload))).toEqual(['one-0'])
+    expect(leased.map((item) => toText(item.payload))).toEqual(['one-0'])
   })
 
   it('a paused queue gives no leases until it is resumed', async () => {
@@ -105,7 +105,7 @@ describeStores('leasing', (given) => {
     const queue = await given.queue()
     await produce(queue, newItems(1))
     expect(await lease(queue, [])).toEqual([])
-    expect(await given.storage.counts({ queue })).toMatchObject([{ waiting: 1, leased: 0 }])
+    expect(await given.storage.readCounts({ queue })).toMatchObject([{ waiting: 1, leased: 0 }])
   })
 
   it('retried items are leased after items that were waiting', async () => {
@@ -115,7 +115,7 @@ describeStores('leasing', (given) => {
     const items = [{ id: ids[0] ?? '', availableAt: null, isDead: false, error: null }]
     await given.run({ op: 'retry', queue, partition: 0, items, now: noon + 1 })
     const leased = await lease(queue, ['w', 'w'], noon + 2)
-    expect(leased.map((item) => [textOf(item.payload), item.attempts])).toEqual([
+    expect(leased.map((item) => [toText(item.payload), item.attempts])).toEqual([
       ['item-1', 1],
       ['item-0', 2],
     ])
@@ -128,11 +128,11 @@ describeStores('leasing', (given) => {
     const leased = await lease(queue, holders)
     expect(leased.map((item) => item.id)).toEqual(ids.slice(0, 1_200))
     expect(leased.map((item) => item.lease.holder)).toEqual(holders)
-    expect(await given.storage.counts({ queue })).toMatchObject([{ waiting: 300, leased: 1_200 }])
+    expect(await given.storage.readCounts({ queue })).toMatchObject([{ waiting: 300, leased: 1_200 }])
   })
 
   it('a dead letter is leased like any item', async () => {
-    const letters = await given.queue({ leaseUs: minute })
+    const letters = await given.queue({ leaseTimeoutUs: minute })
     const queue = await given.queue({ deadQueue: letters })
     const ids = await produce(queue, [aNewItem({ expireDeadline: noon + 1 })])
     await given.run({ op: 'advance', now: noon + hour, countMax: 10 })

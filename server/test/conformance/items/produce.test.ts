@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import { toRootId } from '../../../src/core/ids.ts'
-import { findKsuidProblem, ksuidTime } from '../../../src/core/ksuid.ts'
+import { findKsuidProblem, readKsuidTime } from '../../../src/core/ksuid.ts'
 import type { NewItem } from '../../../src/storage/contract/items.ts'
-import { aNewItem, anItem, bytes, hour, minute, newItems, noon, second, textOf } from '../../make.ts'
+import { aNewItem, anItem, bytes, hour, minute, newItems, noon, second, toText } from '../../make.ts'
 import { expectRefusal } from '../support/expect-refusal.ts'
 import { describeStores } from '../support/test-stores.ts'
 
@@ -15,10 +15,10 @@ describeStores('producing', (given) => {
     const queue = await given.queue()
     const { ids } = await produce(queue, newItems(20))
     expect(ids.map(findKsuidProblem)).toEqual(ids.map(() => undefined))
-    expect(ids.map(ksuidTime)).toEqual(ids.map(() => noon))
+    expect(ids.map(readKsuidTime)).toEqual(ids.map(() => noon))
     expect(ids).toEqual(ids.toSorted())
     const items = await list(queue)
-    expect(items.map((item) => [item.id, textOf(item.payload)])).toEqual(
+    expect(items.map((item) => [item.id, toText(item.payload)])).toEqual(
       ids.map((id, index) => [id, `item-${index}`]),
     )
   })
@@ -54,7 +54,7 @@ describeStores('producing', (given) => {
   })
 
   it('produce applies defaults for missing fields', async () => {
-    const queue = await given.queue({ expireUs: 3 * hour })
+    const queue = await given.queue({ expireTimeoutUs: 3 * hour })
     const { ids } = await produce(queue, [{ payload: bytes('plain') }], noon + 7)
     const [id = ''] = ids
     const at = { createdAt: noon + 7, updatedAt: noon + 7, expireDeadline: noon + 7 + 3 * hour }
@@ -81,7 +81,7 @@ describeStores('producing', (given) => {
       availableAt: noon + hour + 1,
       expireDeadline: noon + 2 * hour + 3,
       letterId: '0ujtsYcgvSTl8PAuAdqWYSMnLOv',
-      redrives: 4,
+      retryCount: 4,
     } as const
     const { ids } = await produce(queue, [item], noon, 2)
     const [id = ''] = ids
@@ -89,7 +89,7 @@ describeStores('producing', (given) => {
   })
 
   it('produce can store an item as already leased', async () => {
-    const queue = await given.queue({ leaseUs: 30 * second })
+    const queue = await given.queue({ leaseTimeoutUs: 30 * second })
     const { ids, deadline } = await produce(queue, [
       aNewItem({ lease: { holder: 'worker-1' } }),
       aNewItem({ lease: { holder: 'worker-2' } }),
@@ -123,14 +123,14 @@ describeStores('producing', (given) => {
     const { ids } = await produce(queue, [aNewItem({ availableAt: noon + hour }), aNewItem()])
     const leased = await given.run({ op: 'lease', queue, partition: 0, holders: ['w', 'w'], now: noon })
     expect(leased.map((item) => item.id)).toEqual([ids[1]])
-    expect(await given.storage.counts({ queue })).toMatchObject([{ waiting: 0, scheduled: 1, leased: 1 }])
+    expect(await given.storage.readCounts({ queue })).toMatchObject([{ waiting: 0, scheduled: 1, leased: 1 }])
   })
 
   it('produce counts accepted items per partition', async () => {
     const queue = await given.queue({ partitions: 2 })
     await produce(queue, newItems(3), noon, 0)
     await produce(queue, newItems(2), noon, 1)
-    expect(await given.storage.counts({ queue })).toMatchObject([
+    expect(await given.storage.readCounts({ queue })).toMatchObject([
       { partition: 0, accepted: 3, waiting: 3 },
       { partition: 1, accepted: 2, waiting: 2 },
     ])
@@ -140,14 +140,14 @@ describeStores('producing', (given) => {
     const queue = await given.queue()
     const { ids } = await produce(queue, newItems(10_000))
     expect(ids).toEqual(ids.toSorted())
-    expect(await given.storage.counts({ queue })).toMatchObject([{ accepted: 10_000, waiting: 10_000 }])
+    expect(await given.storage.readCounts({ queue })).toMatchObject([{ accepted: 10_000, waiting: 10_000 }])
     const last = await given.storage.listItems({ queue, isDescending: true, countMax: 1 })
-    expect(last.map((item) => [item.id, textOf(item.payload)])).toEqual([[ids.at(-1), 'item-9999']])
+    expect(last.map((item) => [item.id, toText(item.payload)])).toEqual([[ids.at(-1), 'item-9999']])
   })
 
   it('produce without items changes nothing', async () => {
     const queue = await given.queue()
     expect((await produce(queue, [])).ids).toEqual([])
-    expect(await given.storage.counts({ queue })).toMatchObject([{ accepted: 0 }])
+    expect(await given.storage.readCounts({ queue })).toMatchObject([{ accepted: 0 }])
   })
 })

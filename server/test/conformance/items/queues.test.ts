@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { defaultPolicy, type NewQueue, newQueue, type QueuePolicy } from '../../../src/core/queue.ts'
+import { defaultPolicy, type NewQueue, buildQueue, type QueuePolicy } from '../../../src/core/queue.ts'
 import { aNewItem, bytes, hour, minute, newItems, noon, second } from '../../make.ts'
 import { putNamespace } from '../support/change-access.ts'
 import { expectRefusal } from '../support/expect-refusal.ts'
@@ -7,13 +7,13 @@ import { aLetter, createLetterActions } from '../support/letter-actions.ts'
 import { describeStores } from '../support/test-stores.ts'
 
 const everyPolicy: QueuePolicy = {
-  leaseUs: 90 * second + 1,
-  expireUs: 7 * hour + 1,
+  leaseTimeoutUs: 90 * second + 1,
+  expireTimeoutUs: 7 * hour + 1,
   attemptsMax: 65_536,
   deadQueue: null,
   onDead: 'keep',
   retry: { kind: 'list', delaysUs: [1, 2_000_000, 3], jitter: 0.25 },
-  keepDoneUs: 11 * minute + 7,
+  doneRetentionUs: 11 * minute + 7,
   isPaused: true,
   letterClass: 'financial',
   redrive: {
@@ -30,7 +30,7 @@ describeStores('queues', (given) => {
   describe('create', () => {
     it('creating a queue applies the default policy and stores what it returns', async () => {
       const queue = await create({ name: 'plain' })
-      expect(queue).toEqual(newQueue({ name: 'plain' }, noon))
+      expect(queue).toEqual(buildQueue({ name: 'plain' }, noon))
       expect(await given.storage.getQueue('plain')).toEqual(queue)
       expect(await given.storage.listQueues({ countMax: 10 })).toEqual([queue])
     })
@@ -39,8 +39,8 @@ describeStores('queues', (given) => {
       await create({ name: 'letters' })
       await putNamespace(given.storage, 'shop')
       const spec = { name: 'full', namespace: 'shop', partitions: 7, ...everyPolicy, deadQueue: 'letters' }
-      expect(await create(spec)).toEqual(newQueue(spec, noon))
-      expect(await given.storage.getQueue('full')).toEqual(newQueue(spec, noon))
+      expect(await create(spec)).toEqual(buildQueue(spec, noon))
+      expect(await given.storage.getQueue('full')).toEqual(buildQueue(spec, noon))
     })
 
     it('creating a queue with an existing name is refused and changes nothing', async () => {
@@ -70,7 +70,7 @@ describeStores('queues', (given) => {
 
     it('a new queue has zero counts in every partition', async () => {
       const name = await given.queue({ partitions: 3 })
-      const rows = await given.storage.counts({ queue: name })
+      const rows = await given.storage.readCounts({ queue: name })
       expect(rows.map((row) => row.partition)).toEqual([0, 1, 2])
       expect(rows[2]).toEqual({
         queue: name,
@@ -100,7 +100,7 @@ describeStores('queues', (given) => {
       given.run({ op: 'update-queue', name, changes, now })
 
     it('updating a queue changes only the named fields and the update time', async () => {
-      const before = await create({ name: 'q', leaseUs: 5 * second, reference: 'old', partitions: 2 })
+      const before = await create({ name: 'q', leaseTimeoutUs: 5 * second, reference: 'old', partitions: 2 })
       const after = { ...before, reference: 'new', updatedAt: noon + hour }
       expect(await update('q', { reference: 'new' })).toEqual(after)
       expect(await given.storage.getQueue('q')).toEqual(after)
@@ -178,7 +178,7 @@ describeStores('queues', (given) => {
         items: [{ ...aLetter(), lease }],
       } as const
       await expectRefusal(given.run(leased), 'DEAD_QUEUE_INVALID')
-      expect((await given.storage.counts({ queue: 'work' })).map(({ accepted }) => accepted)).toEqual([0])
+      expect((await given.storage.readCounts({ queue: 'work' })).map(({ accepted }) => accepted)).toEqual([0])
     })
 
     it('a policy change applies immediately to new leases and existing items', async () => {
@@ -189,7 +189,7 @@ describeStores('queues', (given) => {
         {
           op: 'update-queue',
           name: 'q',
-          changes: { leaseUs: 7, deadQueue: 'letters', attemptsMax: 1 },
+          changes: { leaseTimeoutUs: 7, deadQueue: 'letters', attemptsMax: 1 },
           now: noon,
         },
         { op: 'lease', queue: 'q', partition: 0, holders: ['w', 'w'], now: noon },
@@ -207,7 +207,7 @@ describeStores('queues', (given) => {
     it('deleting a queue removes its items, counts and archived items', async () => {
       const create = {
         op: 'create-queue',
-        queue: { name: 'q', onDead: 'keep', keepDoneUs: hour },
+        queue: { name: 'q', onDead: 'keep', doneRetentionUs: hour },
         now: noon,
       } as const
       await given.storage.write([create])
@@ -220,13 +220,13 @@ describeStores('queues', (given) => {
 
       await given.run({ op: 'delete-queue', name: 'q' })
       expect(await given.storage.getQueue('q')).toBeNull()
-      expect(await given.storage.counts({})).toEqual([])
-      expect(await given.storage.nextDueAt()).toBeNull()
+      expect(await given.storage.readCounts({})).toEqual([])
+      expect(await given.storage.readNextDueAt()).toBeNull()
 
       await given.storage.write([create])
       expect(await given.storage.listItems({ queue: 'q', countMax: 10 })).toEqual([])
       expect(await given.storage.listArchive({ queue: 'q', countMax: 10 })).toEqual([])
-      expect(await given.storage.counts({ queue: 'q' })).toMatchObject([{ accepted: 0, archived: 0 }])
+      expect(await given.storage.readCounts({ queue: 'q' })).toMatchObject([{ accepted: 0, archived: 0 }])
     })
 
     it('deleting a queue reports the number of removed items in any state', async () => {
@@ -278,20 +278,20 @@ describeStores('queues', (given) => {
       given.run({ op: 'update-queue', name: 'q', changes, now: noon })
 
     it('a lease time longer than the expire time is refused, whichever of them changes', async () => {
-      await create({ name: 'q', leaseUs: minute, expireUs: 24 * hour })
-      const changes = [change({ leaseUs: 2 * hour }), change({ expireUs: hour })]
+      await create({ name: 'q', leaseTimeoutUs: minute, expireTimeoutUs: 24 * hour })
+      const changes = [change({ leaseTimeoutUs: 2 * hour }), change({ expireTimeoutUs: hour })]
       const outcomes = await Promise.allSettled(changes)
       expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
       await expectRefusal(changes[outcomes[0]?.status === 'rejected' ? 0 : 1] as never, 'LEASE_TOO_LONG')
-      const { leaseUs, expireUs } = (await given.storage.getQueue('q')) as QueuePolicy
-      expect(leaseUs).toBeLessThanOrEqual(expireUs)
+      const { leaseTimeoutUs, expireTimeoutUs } = (await given.storage.getQueue('q')) as QueuePolicy
+      expect(leaseTimeoutUs).toBeLessThanOrEqual(expireTimeoutUs)
     })
 
     it('a refused policy change changes nothing', async () => {
-      await create({ name: 'q', leaseUs: minute, expireUs: hour })
-      await expectRefusal(change({ leaseUs: hour + 1, reference: 'new' }), 'LEASE_TOO_LONG')
-      expect(await given.storage.getQueue('q')).toMatchObject({ leaseUs: minute, reference: '' })
-      expect(await change({ leaseUs: 2 * hour, expireUs: 2 * hour })).toMatchObject({ leaseUs: 2 * hour })
+      await create({ name: 'q', leaseTimeoutUs: minute, expireTimeoutUs: hour })
+      await expectRefusal(change({ leaseTimeoutUs: hour + 1, reference: 'new' }), 'LEASE_TOO_LONG')
+      expect(await given.storage.getQueue('q')).toMatchObject({ leaseTimeoutUs: minute, reference: '' })
+      expect(await change({ leaseTimeoutUs: 2 * hour, expireTimeoutUs: 2 * hour })).toMatchObject({ leaseTimeoutUs: 2 * hour })
     })
   })
 

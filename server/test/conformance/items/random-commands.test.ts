@@ -6,7 +6,7 @@
 import { expect, it } from 'vitest'
 import { noDeadline } from '../../../src/core/letter.ts'
 import type { NewQueue, QueuePolicy } from '../../../src/core/queue.ts'
-import { newQueue } from '../../../src/core/queue.ts'
+import { buildQueue } from '../../../src/core/queue.ts'
 import type { Archive } from '../../../src/storage/contract/archive.ts'
 import type { ItemToImport, NewItem } from '../../../src/storage/contract/items.ts'
 import fc from '../../fast-check.ts'
@@ -49,7 +49,7 @@ type Step =
   | { do: 'policy'; redrive: QueuePolicy['redrive'] }
   | { do: 'replan'; countMax: number }
   | { do: 'pause' }
-  | { do: 'update'; attemptsMax: number; hasDeadQueue: boolean; leaseUs: number }
+  | { do: 'update'; attemptsMax: number; hasDeadQueue: boolean; leaseTimeoutUs: number }
 type StepOf<Do extends Step['do']> = Extract<Step, { do: Do }>
 type Timed = Step & { queue: number; partition: number; us: number }
 type At = Readonly<{ queue: string; partition: number; now: number }>
@@ -76,10 +76,10 @@ const anImportedItem: fc.Arbitrary<ItemToImport & { source?: number }> = fc.reco
     source: fc.nat(20),
     attempts: fc.nat(2),
     origin: fc.constant(anOrigin()),
-    failure: fc.constantFrom(aFailure(), aFailure({ reason: 'http_410', message: 'gone: 5' })),
+    failure: fc.constantFrom(aFailure(), aFailure({ errorCode: 'http_410', message: 'gone: 5' })),
     history: fc.constant([aFailure({ message: 'the time before' })]),
     redrives: fc.constantFrom(0, 1, 12),
-    diedAt: fc.constant(noon - 1),
+    deadLetteredAt: fc.constant(noon - 1),
     lease: fc.constantFrom(null, { holder: 'i', deadline: noon + minute }),
   },
   optional,
@@ -182,7 +182,7 @@ const aStep: fc.Arbitrary<Step> = fc.oneof(
       do: fc.constant('update'),
       attemptsMax: fc.nat(2),
       hasDeadQueue: fc.boolean(),
-      leaseUs: fc.constantFrom(second, minute),
+      leaseTimeoutUs: fc.constantFrom(second, minute),
     }),
   },
 ) as fc.Arbitrary<Step>
@@ -235,11 +235,11 @@ class Session {
     const session = new Session(given, [`${name}-work`, `${name}-keeps`, `${name}-letters`])
     const [work, keeps, letters] = session.#names
     const redrive = { mode: 'auto', redrivesMax: 2, backoff } as const
-    await session.#create({ name: letters, partitions: 2, attemptsMax: 2, leaseUs: minute, redrive })
-    await session.#create({ name: work, partitions: 2, deadQueue: letters, attemptsMax: 2, leaseUs: minute })
+    await session.#create({ name: letters, partitions: 2, attemptsMax: 2, leaseTimeoutUs: minute, redrive })
+    await session.#create({ name: work, partitions: 2, deadQueue: letters, attemptsMax: 2, leaseTimeoutUs: minute })
     // After a failed attempt, and after the end of a lease, its items wait.
     const retry = { kind: 'fixed', delayUs: 2 * second, jitter: 0 } as const
-    const kept = { onDead: 'keep', keepDoneUs: minute, leaseUs: second, retry } as const
+    const kept = { onDead: 'keep', doneRetentionUs: minute, leaseTimeoutUs: second, retry } as const
     await session.#create({ name: keeps, partitions: 2, ...kept })
     return session
   }
@@ -425,7 +425,7 @@ class Session {
       id: this.#idOf(id),
       availableAt: delayUs === null ? null : at.now + delayUs,
       isDead,
-      error: hasError ? { reason: 'reported', errorClass: 'Error', message: 'no', stack: '' } : null,
+      error: hasError ? { errorCode: 'reported', errorClass: 'Error', message: 'no', stack: '' } : null,
     }))
     const command = { op: 'retry', items, ...at } as const
     const settled = await this.#given.run(command)
@@ -454,9 +454,9 @@ class Session {
     this.#model.letters.replan(command, replanned, stored)
   }
 
-  async #updateWork({ attemptsMax, leaseUs, hasDeadQueue }: StepOf<'update'>): Promise<void> {
+  async #updateWork({ attemptsMax, leaseTimeoutUs, hasDeadQueue }: StepOf<'update'>): Promise<void> {
     const [work, , letters] = this.#names
-    const changes = { attemptsMax, leaseUs, deadQueue: hasDeadQueue ? letters : null }
+    const changes = { attemptsMax, leaseTimeoutUs, deadQueue: hasDeadQueue ? letters : null }
     const isAdded = hasDeadQueue && this.#model.queues.get(work)?.deadQueue === null
     if (isAdded && this.#model.hasOrHadLetters(work)) {
       await expectRefusal(this.#update(work, changes), 'DEAD_QUEUE_INVALID')
@@ -469,7 +469,7 @@ class Session {
       const [items, archive, counts] = await Promise.all([
         storage.listItems({ queue, countMax: 10_000 }),
         storage.listArchive({ queue, countMax: 10_000 }),
-        storage.counts({ queue }),
+        storage.readCounts({ queue }),
       ])
       expect(items.map(withoutGroup)).toEqual(this.#model.items(queue))
       expect(archive.map(({ item, archivedAt }) => ({ item: withoutGroup(item), archivedAt }))).toEqual(
@@ -477,7 +477,7 @@ class Session {
       )
       expect(counts).toMatchObject(this.#model.counts(queue))
     }
-    const nextDueAt = await storage.nextDueAt()
+    const nextDueAt = await storage.readNextDueAt()
     expect(nextDueAt === noDeadline ? null : nextDueAt).toBe(this.#model.nextDueAt())
   }
 
@@ -490,7 +490,7 @@ class Session {
 
   async #create(queue: NewQueue): Promise<void> {
     await this.#given.run({ op: 'create-queue', queue, now: noon })
-    this.#model.queues.set(queue.name, newQueue(queue, noon))
+    this.#model.queues.set(queue.name, buildQueue(queue, noon))
   }
 
   async #update(name: string, changes: Partial<NewQueue>): Promise<void> {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Clear, NewItem } from '../../../src/storage/contract/items.ts'
-import { bytes, hour, newItems, noon, textOf } from '../../make.ts'
+import { bytes, hour, newItems, noon, toText } from '../../make.ts'
 import { describeStores } from '../support/test-stores.ts'
 
 describeStores('removing', (given) => {
@@ -10,7 +10,7 @@ describeStores('removing', (given) => {
 
   /** One item of each state, named after it. */
   const oneOfEach = async (partitions = 1) => {
-    const queue = await given.queue({ keepDoneUs: hour, onDead: 'keep', partitions })
+    const queue = await given.queue({ doneRetentionUs: hour, onDead: 'keep', partitions })
     const [dead = '', done = ''] = await produce(queue, newItems(1, 'dead').concat(newItems(2, 'done')))
     await given.run({ op: 'lease', queue, partition: 0, holders: ['w', 'w', 'w'], now: noon })
     const items = [{ id: dead, availableAt: null, isDead: true, error: null }]
@@ -35,8 +35,8 @@ describeStores('removing', (given) => {
       })
       expect(await list(queue)).toEqual([])
       const zero = { waiting: 0, scheduled: 0, leased: 0, done: 0, dead: 0 }
-      expect(await given.storage.counts({ queue })).toMatchObject([{ ...zero, accepted: 5, deleted: 5 }])
-      expect(await given.storage.nextDueAt()).toBeNull()
+      expect(await given.storage.readCounts({ queue })).toMatchObject([{ ...zero, accepted: 5, deleted: 5 }])
+      expect(await given.storage.readNextDueAt()).toBeNull()
     })
 
     it('delete ignores unknown and repeated ids and ids of other partitions', async () => {
@@ -85,7 +85,7 @@ describeStores('removing', (given) => {
       const nothing = { isWaiting: false, isScheduled: false, isLeased: false, countMax: 1_000 }
       return given.run({ op: 'clear', queue, ...nothing, ...what })
     }
-    const namesIn = async (queue: string) => (await list(queue)).map((item) => textOf(item.payload))
+    const namesIn = async (queue: string) => (await list(queue)).map((item) => toText(item.payload))
 
     it.each([
       [{ isWaiting: true }, ['dead-0', 'done-0', 'done-1', 'scheduled-0']],
@@ -97,7 +97,7 @@ describeStores('removing', (given) => {
       const { queue } = await oneOfEach()
       expect(await clear(queue, what)).toEqual({ removed: 5 - left.length, discarded: 0, next: null })
       expect(await namesIn(queue)).toEqual(left)
-      expect(await given.storage.counts({ queue })).toMatchObject([{ deleted: 5 - left.length }])
+      expect(await given.storage.readCounts({ queue })).toMatchObject([{ deleted: 5 - left.length }])
     })
 
     it('clear removes up to countMax items, lowest ids first', async () => {
@@ -165,7 +165,7 @@ describeStores('removing', (given) => {
       })
       const gone = { waiting: 0, deleted: 2 }
       const stays = { waiting: 2, deleted: 0 }
-      expect(await given.storage.counts({ queue })).toMatchObject([stays, gone, stays])
+      expect(await given.storage.readCounts({ queue })).toMatchObject([stays, gone, stays])
       expect(await clear(queue, { isWaiting: true })).toEqual({ removed: 4, discarded: 0, next: null })
     })
 

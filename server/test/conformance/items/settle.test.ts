@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { RetryRequest } from '../../../src/core/transitions.ts'
 import type { NewItem } from '../../../src/storage/contract/items.ts'
-import { aNewItem, hour, minute, newItems, noon, second, textOf } from '../../make.ts'
+import { aNewItem, hour, minute, newItems, noon, second, toText } from '../../make.ts'
 import { describeStores } from '../support/test-stores.ts'
 
 const unknownId = '0'.repeat(27)
@@ -57,22 +57,22 @@ describeStores('settling', (given) => {
         ],
       })
       expect(await list(queue)).toMatchObject([{ state: 'waiting' }])
-      expect(await given.storage.counts({ queue })).toMatchObject([{ waiting: 1, leased: 0, completed: 1 }])
+      expect(await given.storage.readCounts({ queue })).toMatchObject([{ waiting: 1, leased: 0, completed: 1 }])
     })
 
     it('complete keeps the item as done if the queue keeps done items', async () => {
-      const queue = await given.queue({ keepDoneUs: hour })
+      const queue = await given.queue({ doneRetentionUs: hour })
       await produce(queue, newItems(1))
       const [id = ''] = await lease(queue, 1)
       const settled = await complete(queue, [id], noon + second)
       expect(settled).toMatchObject({ isSettled: true, changes: [{ to: 'done', cause: 'complete', id }] })
       const ended = { state: 'done', id, endedAt: noon + second, updatedAt: noon + second, attempts: 1 }
       expect(await list(queue)).toMatchObject([ended])
-      expect(await given.storage.counts({ queue })).toMatchObject([{ done: 1, leased: 0, completed: 0 }])
+      expect(await given.storage.readCounts({ queue })).toMatchObject([{ done: 1, leased: 0, completed: 0 }])
     })
 
     it('complete is all or nothing and reports why each id is refused', async () => {
-      const queue = await given.queue({ partitions: 2, keepDoneUs: hour })
+      const queue = await given.queue({ partitions: 2, doneRetentionUs: hour })
       const [waiting = '', scheduled = ''] = await produce(queue, [
         aNewItem({ priority: -1 }),
         aNewItem({ availableAt: noon + hour }),
@@ -126,14 +126,14 @@ describeStores('settling', (given) => {
     })
 
     it('complete is accepted after the deadline until the lease is ended', async () => {
-      const queue = await given.queue({ leaseUs: second })
+      const queue = await given.queue({ leaseTimeoutUs: second })
       await produce(queue, newItems(1))
       const ids = await lease(queue, 1)
       expect((await complete(queue, ids, noon + hour)).isSettled).toBe(true)
     })
 
     it('complete is refused for the id that an item had before a retry', async () => {
-      const queue = await given.queue({ leaseUs: second })
+      const queue = await given.queue({ leaseTimeoutUs: second })
       await produce(queue, newItems(1))
       const [id = ''] = await lease(queue, 1)
       await given.run({ op: 'advance', now: noon + minute, countMax: 10 })
@@ -153,7 +153,7 @@ describeStores('settling', (given) => {
       const ids = (await lease(queue, 1_000)).toReversed()
       const settled = await complete(queue, ids)
       expect(settled.isSettled && settled.changes.map((change) => change.fromId)).toEqual(ids)
-      expect(await given.storage.counts({ queue })).toMatchObject([{ leased: 0, completed: 1_000 }])
+      expect(await given.storage.readCounts({ queue })).toMatchObject([{ leased: 0, completed: 1_000 }])
     })
   })
 
@@ -170,7 +170,7 @@ describeStores('settling', (given) => {
       })
       const items = await list(queue)
       const last = items.at(-1)
-      expect(items.map((item) => textOf(item.payload))).toEqual(['item-1', 'item-2', 'item-0'])
+      expect(items.map((item) => toText(item.payload))).toEqual(['item-1', 'item-2', 'item-0'])
       expect(last?.id).toBe(settled.isSettled ? settled.changes[0]?.id : 'refused')
       expect((last?.id ?? '') > (ids[2] ?? '')).toBe(true)
       const changed = { id: last?.id, attempts: 1, updatedAt: noon + minute, failure: last?.failure }
@@ -183,7 +183,7 @@ describeStores('settling', (given) => {
       await produce(queue, newItems(3))
       const [a = '', b = '', c = ''] = await lease(queue, 3)
       await retry(queue, [b, c, a])
-      expect((await list(queue)).map((item) => textOf(item.payload))).toEqual(['item-1', 'item-2', 'item-0'])
+      expect((await list(queue)).map((item) => toText(item.payload))).toEqual(['item-1', 'item-2', 'item-0'])
     })
 
     it('retry can schedule an item, which then goes to the tail at its time', async () => {
@@ -201,7 +201,7 @@ describeStores('settling', (given) => {
       await given.run({ op: 'advance', now: noon + hour + 1, countMax: 10 })
       const payloads = async (state: 'waiting') =>
         (await given.storage.listItems({ queue, states: [state], countMax: 10 })).map((item) =>
-          textOf(item.payload),
+          toText(item.payload),
         )
       // The lease of item-1 ended before the scheduled time of the others.
       expect((await payloads('waiting')).at(-1)).toBe('item-0')
@@ -210,7 +210,7 @@ describeStores('settling', (given) => {
     it('retry records the first failure, the last failure and the error of the worker', async () => {
       const queue = await given.queue({ onDead: 'keep' })
       await produce(queue, newItems(1))
-      const error = { reason: 'http_503', errorClass: 'Busy', message: 'try later', stack: 'at x' }
+      const error = { errorCode: 'http_503', errorClass: 'Busy', message: 'try later', stack: 'at x' }
       const reported = { errorClass: 'Busy', message: 'try later', stack: 'at x', worker: 'worker-1' }
       const first = await lease(queue, 1)
       await retry(queue, first, { error }, noon + 1)
@@ -218,7 +218,7 @@ describeStores('settling', (given) => {
         ...reported,
         // The item has another id now, and its letter is found by this one.
         itemId: first[0],
-        reason: 'http_503',
+        errorCode: 'http_503',
         attempts: 1,
         firstFailedAt: noon + 1,
         lastFailedAt: noon + 1,
@@ -228,7 +228,7 @@ describeStores('settling', (given) => {
       await retry(queue, await lease(queue, 1), { isDead: true }, noon + 3)
       expect((await list(queue))[0]?.failure).toEqual({
         ...reported,
-        reason: 'declared_dead',
+        errorCode: 'declared_dead',
         attempts: 3,
         firstFailedAt: noon + 1,
         lastFailedAt: noon + 3,
@@ -248,8 +248,8 @@ describeStores('settling', (given) => {
       const third = await retry(queue, await lease(queue, 2))
       expect(third).toMatchObject({ changes: [{ to: 'dead', cause: 'attempts' }] })
       expect(await list(queue)).toMatchObject([
-        { state: 'dead', attempts: 2, failure: { reason: 'attempts' } },
-        { state: 'dead', attempts: 3, failure: { reason: 'attempts' } },
+        { state: 'dead', attempts: 2, failure: { errorCode: 'attempts' } },
+        { state: 'dead', attempts: 3, failure: { errorCode: 'attempts' } },
       ])
     })
 
@@ -308,13 +308,13 @@ describeStores('settling', (given) => {
         ['scheduled', queue],
       ])
       const row = { waiting: 1, scheduled: 1, leased: 0, deadLettered: 1 }
-      expect(await given.storage.counts({ queue })).toMatchObject([row])
+      expect(await given.storage.readCounts({ queue })).toMatchObject([row])
     })
   })
 
   describe('by extend', () => {
     it('extend moves the deadline, and the lease no longer ends at the old one', async () => {
-      const queue = await given.queue({ leaseUs: minute })
+      const queue = await given.queue({ leaseTimeoutUs: minute })
       await produce(queue, newItems(2))
       const [id = '', other = ''] = await lease(queue, 2)
       const settled = await extend(queue, [id], noon + hour, noon + second)
@@ -328,19 +328,19 @@ describeStores('settling', (given) => {
       ])
       const { changes } = await given.run({ op: 'advance', now: noon + 2 * minute, countMax: 10 })
       expect(changes.map((change) => change.fromId)).toEqual([other])
-      expect(await given.storage.nextDueAt()).toBe(noon + hour)
+      expect(await given.storage.readNextDueAt()).toBe(noon + hour)
     })
 
     it('extend can also set an earlier deadline', async () => {
-      const queue = await given.queue({ leaseUs: hour })
+      const queue = await given.queue({ leaseTimeoutUs: hour })
       await produce(queue, newItems(1))
       const ids = await lease(queue, 1)
       await extend(queue, ids, noon + second)
-      expect(await given.storage.nextDueAt()).toBe(noon + second)
+      expect(await given.storage.readNextDueAt()).toBe(noon + second)
     })
 
     it('extend is all or nothing', async () => {
-      const queue = await given.queue({ leaseUs: minute })
+      const queue = await given.queue({ leaseTimeoutUs: minute })
       const [, waiting = ''] = await produce(queue, newItems(2))
       const [held = ''] = await lease(queue, 1)
       const before = await list(queue)

@@ -131,7 +131,7 @@ describeStores('stored values', (given) => {
         letterId: text,
       } as const
       const origin = anOrigin({ name: text, id: text, group: text, cluster: text })
-      const failure = aFailure({ reason: text, errorClass: text, message: text, stack: text, worker: text })
+      const failure = aFailure({ errorCode: text, errorClass: text, message: text, stack: text, worker: text })
       const lease = { holder: text, deadline: noon }
       await importTo(queue, [{ payload: bytes('x'), ...item, origin, failure, lease }])
       expect(await list(queue)).toMatchObject([{ ...item, origin, failure, lease }])
@@ -156,7 +156,7 @@ describeStores('stored values', (given) => {
     it('failure texts are kept with any characters, NUL included', async () => {
       const queue = await given.queue()
       const text = 'a\0b \\u0000'
-      const failure = aFailure({ reason: text, errorClass: text, message: text, stack: text, worker: text })
+      const failure = aFailure({ errorCode: text, errorClass: text, message: text, stack: text, worker: text })
       const origin = anOrigin({ name: text, id: text, group: text, cluster: text })
       await importTo(queue, [{ payload: bytes('x'), failure, origin, headers: [[text, bytes('v')]] }])
       expect(await list(queue)).toMatchObject([{ failure, origin, headers: [[text, bytes('v')]] }])
@@ -200,7 +200,7 @@ describeStores('stored values', (given) => {
   })
 
   it('times keep their microseconds', async () => {
-    const queue = await given.queue({ expireUs: 1_234_567 })
+    const queue = await given.queue({ expireTimeoutUs: 1_234_567 })
     const now = noon + 123_457
     await given.run({ op: 'produce', queue, partition: 0, items: [aNewItem()], now })
     expect(await list(queue)).toMatchObject([
@@ -217,15 +217,15 @@ describeStores('stored values', (given) => {
     const queue = await given.queue()
     const origin = anOrigin({ createdAt: instant })
     const failure = aFailure({ firstFailedAt: instant, lastFailedAt: instant })
-    const item = { payload: bytes('x'), expireDeadline: instant, origin, failure, diedAt: instant }
+    const item = { payload: bytes('x'), expireDeadline: instant, origin, failure, deadLetteredAt: instant }
     await importTo(queue, [item])
     expect(await list(queue)).toMatchObject([item])
-    const byDeath = await given.storage.listItems({ queue, order: 'diedAt', countMax: 1 })
-    expect(byDeath).toMatchObject([{ diedAt: instant }])
+    const byDeath = await given.storage.listItems({ queue, order: 'deadLetteredAt', countMax: 1 })
+    expect(byDeath).toMatchObject([{ deadLetteredAt: instant }])
   })
 
   it('the deadline of items that never expire does not exceed the largest instant', async () => {
-    const queue = await given.queue({ expireUs: instantMax, leaseUs: instantMax })
+    const queue = await given.queue({ expireTimeoutUs: instantMax, leaseTimeoutUs: instantMax })
     await produce(queue, [aNewItem()])
     const [item] = await given.run({ op: 'lease', queue, partition: 0, holders: ['w'], now: noon })
     for (const time of [item?.expireDeadline, item?.lease.deadline]) {

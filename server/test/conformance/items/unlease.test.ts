@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { aFailure, anOrigin, bytes, day, minute, newItems, noon, textOf } from '../../make.ts'
+import { aFailure, anOrigin, bytes, day, minute, newItems, noon, toText } from '../../make.ts'
 import { describeStores } from '../support/test-stores.ts'
 
 describeStores('unlease', (given) => {
@@ -9,7 +9,7 @@ describeStores('unlease', (given) => {
     given.run({ op: 'unlease', queue, partition: 0, ids, now: noon + 1 })
 
   it('unlease restores id, position, attempts and due time of the item', async () => {
-    const queue = await given.queue({ expireUs: day })
+    const queue = await given.queue({ expireTimeoutUs: day })
     await given.run({ op: 'produce', queue, partition: 0, items: newItems(3), now: noon })
     const before = await given.storage.listItems({ queue, countMax: 3 })
     const leased = await lease(queue, 2)
@@ -21,9 +21,9 @@ describeStores('unlease', (given) => {
     ).toEqual({ unleased: 2 })
     const after = await given.storage.listItems({ queue, countMax: 3 })
     expect(after.map((item) => ({ ...item, updatedAt: noon }))).toEqual(before)
-    expect(await given.storage.nextDueAt()).toBe(noon + day)
+    expect(await given.storage.readNextDueAt()).toBe(noon + day)
     const again = await lease(queue, 3)
-    expect(again.map(({ payload, attempts }) => [textOf(payload), attempts])).toEqual([
+    expect(again.map(({ payload, attempts }) => [toText(payload), attempts])).toEqual([
       ['item-0', 1],
       ['item-1', 1],
       ['item-2', 1],
@@ -31,7 +31,7 @@ describeStores('unlease', (given) => {
   })
 
   it('unlease ignores ids that are unknown or no longer leased', async () => {
-    const queue = await given.queue({ leaseUs: minute })
+    const queue = await given.queue({ leaseTimeoutUs: minute })
     await given.run({ op: 'produce', queue, partition: 0, items: newItems(2), now: noon })
     const [first, second] = await lease(queue, 2)
     const ids = [first?.id ?? '', second?.id ?? '']

@@ -46,7 +46,7 @@ describeStores('a list of commands', (given) => {
 
   it('a rejected command undoes the whole list', async () => {
     const queue = await given.queue()
-    const before = await given.storage.counts({})
+    const before = await given.storage.readCounts({})
     const broken: Command[] = [
       { op: 'create-queue', queue: { name: 'undone' }, now: noon },
       produce(queue, 'undone'),
@@ -61,7 +61,7 @@ describeStores('a list of commands', (given) => {
     expect(await given.storage.getQueue('undone')).toBeNull()
     expect(await given.storage.listItems({ queue, countMax: 10 })).toEqual([])
     expect(await given.storage.listAudit({ action: 'undone', countMax: 10 })).toEqual([])
-    expect(await given.storage.counts({})).toEqual(before)
+    expect(await given.storage.readCounts({})).toEqual(before)
     const lock = {
       op: 'acquire-lock',
       name: 'undone',

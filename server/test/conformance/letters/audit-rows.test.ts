@@ -27,13 +27,13 @@ describeStores('audit rows of letters', (given) => {
     const queues = await actions.createQueues({}, letters)
     return { ...queues, ids: await actions.produceDead(queues.work, newItems(count)) }
   }
-  const trace = traceOf('letter.redrive')
+  const audit = traceOf('letter.redrive')
 
   it('each sent letter gets an audit row, and a refused one none', async () => {
     const { work, ids } = await some(3)
     const [sent = '', discardedId = '', other = ''] = ids
     await actions.discard([discardedId])
-    await actions.redrive([sent, discardedId, other, unknownId, sent], { trace })
+    await actions.redrive([sent, discardedId, other, unknownId, sent], { audit })
     const common = { at: noon, actor: 'ann', action: 'letter.redrive', reason: 'INC-7', requestId: 'r1' }
     const counted = { letters: 2, refused: { discarded: 1, missing: 1, redriving: 1 } }
     expect(await trail(sent)).toEqual([
@@ -42,14 +42,14 @@ describeStores('audit rows of letters', (given) => {
     expect(await auditedActions(other)).toEqual(['letter.redrive'])
     expect(await auditedActions(discardedId)).toEqual([])
     expect(await auditedActions(unknownId)).toEqual([])
-    await actions.redrive([sent], { trace })
+    await actions.redrive([sent], { audit })
     expect(await auditedActions(sent)).toEqual(['letter.redrive'])
   })
 
   it('ten concurrent redrives of a letter write one audit row', async () => {
     const { ids } = await some(1)
     const [letterId = ''] = ids
-    const sent = await Promise.all(Array.from({ length: 10 }, () => actions.redrive([letterId], { trace })))
+    const sent = await Promise.all(Array.from({ length: 10 }, () => actions.redrive([letterId], { audit })))
     expect(sent.flat().filter(({ isStarted }) => isStarted)).toHaveLength(1)
     expect(await auditedActions(letterId)).toEqual(['letter.redrive'])
   })
@@ -57,9 +57,9 @@ describeStores('audit rows of letters', (given) => {
   it('writes one summary row on request, and none if nothing changed', async () => {
     const { letters, ids } = await some(3)
     const sum = { action: 'letters.auto-redrive', target: letters }
-    await actions.redrive(ids.slice(0, 2), { trace: { ...trace, sum } })
-    await actions.redrive(ids, { trace: { ...trace, sum } })
-    await actions.redrive(ids, { trace: { ...trace, sum } })
+    await actions.redrive(ids.slice(0, 2), { audit: { ...audit, sum } })
+    await actions.redrive(ids, { audit: { ...audit, sum } })
+    await actions.redrive(ids, { audit: { ...audit, sum } })
     expect((await trail(letters)).map(({ action, details }) => ({ action, details }))).toEqual([
       { action: 'letters.auto-redrive', details: { requested: 'so', letters: 1, refused: { redriving: 2 } } },
       { action: 'letters.auto-redrive', details: { requested: 'so', letters: 2 } },
@@ -69,7 +69,7 @@ describeStores('audit rows of letters', (given) => {
   it('a rejected write leaves no audit rows', async () => {
     const { ids } = await some(1)
     const [letterId = ''] = ids
-    const how = { isDeadAllowed: false, isCapped: true, actor: 'ann', now: noon, trace }
+    const how = { isDeadAllowed: false, isCapped: true, actor: 'ann', now: noon, trace: audit }
     const write = given.storage.write([
       { op: 'redrive', letters: [{ letterId, queue: null }], ...how },
       { op: 'delete-queue', name: 'nowhere' },
@@ -87,7 +87,7 @@ describeStores('audit rows of letters', (given) => {
       letters: ids.map((letterId) => ({ letterId })),
       reason: 'obsolete',
       now: noon,
-      trace: traceOf('letter.discard'),
+      audit: traceOf('letter.discard'),
     } as const
     await given.run(discard)
     await given.run(discard)
@@ -99,7 +99,7 @@ describeStores('audit rows of letters', (given) => {
       endedBefore: noon + day,
       countMax: 10,
       now: noon + day,
-      trace: traceOf('letters.archive'),
+      audit: traceOf('letters.archive'),
     } as const
     await given.run(archive)
     await given.run(archive)
@@ -112,7 +112,7 @@ describeStores('audit rows of letters', (given) => {
       'archived',
       'redriving',
     ])
-    expect(await actions.redrive([a], { trace })).toEqual([
+    expect(await actions.redrive([a], { audit })).toEqual([
       { letterId: a, isStarted: false, refusal: 'archived' },
     ])
     expect(await auditedActions(a)).toEqual(['letter.discard'])
@@ -121,7 +121,7 @@ describeStores('audit rows of letters', (given) => {
       op: 'restore',
       letterIds: [a, c, unknownId],
       now: noon + day,
-      trace: traceOf('letter.restore'),
+      audit: traceOf('letter.restore'),
     } as const
     await given.run(restore)
     await given.run(restore)
@@ -151,7 +151,7 @@ describeStores('audit rows of letters', (given) => {
 
 describeStores('an edit with a redrive', (given) => {
   const actions = createLetterActions(given)
-  const trace = traceOf('letter.redrive', { details: {} })
+  const audit = traceOf('letter.redrive', { details: {} })
   const rows = async (target: string) =>
     (await given.storage.listAudit({ target, countMax: 100 })).map(({ action, details }) => ({
       action,
@@ -164,7 +164,7 @@ describeStores('an edit with a redrive', (given) => {
       { payload: bytes('as it came'), key: bytes('k') },
     ])
     const edit = { payload: bytes('corrected'), headers: [['x', bytes('y')] as const] }
-    const [sent] = await actions.redrive([], { letters: [{ letterId, queue: null, edit }], trace })
+    const [sent] = await actions.redrive([], { letters: [{ letterId, queue: null, edit }], audit })
     expect(sent).toMatchObject({ isStarted: true, number: 1, edit: 1 })
     expect(await actions.listItems(work)).toMatchObject([{ ...edit, key: bytes('k'), letterId }])
     expect(await actions.readNewestRedrive(letterId)).toMatchObject({ edit: 1 })
@@ -180,11 +180,11 @@ describeStores('an edit with a redrive', (given) => {
     const [letterId = ''] = await actions.produceDead(work, newItems(1))
     const edit = { payload: bytes('corrected') }
     for (const queue of ['nowhere', letters]) {
-      const [refused] = await actions.redrive([], { letters: [{ letterId, queue, edit }], trace })
+      const [refused] = await actions.redrive([], { letters: [{ letterId, queue, edit }], audit })
       expect(refused).toMatchObject({ isStarted: false })
     }
     await actions.discard([letterId])
-    await actions.redrive([], { letters: [{ letterId, queue: null, edit }], trace })
+    await actions.redrive([], { letters: [{ letterId, queue: null, edit }], audit })
     expect(await given.storage.listEdits(letterId)).toEqual([])
     expect(await rows(letterId)).toEqual([])
   })
@@ -196,7 +196,7 @@ describeStores('an edit with a redrive', (given) => {
       Array.from({ length: 12 }, (_, index) =>
         actions.redrive([], {
           letters: [{ letterId, queue: null, edit: { payload: bytes(`version ${index}`) } }],
-          trace,
+          audit,
         }),
       ),
     )

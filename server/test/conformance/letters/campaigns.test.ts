@@ -1,6 +1,6 @@
 /** Stored campaigns: the versioned document, the frozen set and the state of each letter in it. */
 import { describe, expect, it } from 'vitest'
-import { nextKsuids } from '../../../src/core/ksuid.ts'
+import { createKsuids } from '../../../src/core/ksuid.ts'
 import {
   type CampaignCounts,
   type CampaignLetterState,
@@ -18,7 +18,7 @@ describeStores('a campaign', (given) => {
   const actions = createLetterActions(given)
   let lastId: string | undefined
   const newId = (): string => {
-    const [id = ''] = nextKsuids(lastId, noon, 1, Math.random)
+    const [id = ''] = createKsuids(lastId, noon, 1, Math.random)
     lastId = id
     return id
   }
@@ -57,8 +57,8 @@ describeStores('a campaign', (given) => {
   const sendOf = async (campaignId: string, numbers: readonly number[], changes: object = {}) => {
     const all = await set(campaignId)
     const letters = numbers.map((number) => {
-      const { letterId = '', place = -1 } = all[number] ?? {}
-      return { letterId, queue: null, campaign: { id: campaignId, place } }
+      const { letterId = '', position = -1 } = all[number] ?? {}
+      return { letterId, queue: null, campaign: { id: campaignId, position } }
     })
     return actions.redrive([], { letters, ...changes })
   }
@@ -129,7 +129,7 @@ describeStores('a campaign', (given) => {
       const letters = await given.queue()
       const ids = await actions.capture(
         letters,
-        [3, 1, 2, 1].map((minutes) => aLetter({ diedAt: noon + minutes * minute })),
+        [3, 1, 2, 1].map((minutes) => aLetter({ deadLetteredAt: noon + minutes * minute })),
       )
       await actions.capture(letters, [aLetter({ failure: aFailure({ errorClass: 'Other' }) })])
       const [a = '', b = '', c = '', d = ''] = ids
@@ -138,7 +138,7 @@ describeStores('a campaign', (given) => {
       expect(await freeze(id, { filter })).toMatchObject({ added: 4, next: null })
       const frozen = await set(id)
       expect(frozen.map(({ letterId }) => letterId)).toEqual([...[b, d].toSorted(), c, a])
-      expect(frozen.map(({ place }) => place - (frozen[0]?.place ?? 0))).toEqual([0, 1, 2, 3])
+      expect(frozen.map(({ position }) => position - (frozen[0]?.position ?? 0))).toEqual([0, 1, 2, 3])
       for (const each of frozen) expect(each).toMatchObject({ state: 'pending', refusal: '' })
       expect(await countsOf(id)).toEqual(counts({ pending: 4 }))
     })
@@ -168,7 +168,7 @@ describeStores('a campaign', (given) => {
       expect(added).toBe(20)
       const frozen = await set(id)
       expect(frozen.map(({ letterId }) => letterId)).toEqual(ids.slice(0, 20).toSorted())
-      expect(new Set(frozen.map(({ place }) => place)).size).toBe(20)
+      expect(new Set(frozen.map(({ position }) => position)).size).toBe(20)
     })
 
     it('a repeated freezing step adds nothing', async () => {
@@ -193,7 +193,7 @@ describeStores('a campaign', (given) => {
       expect(await freezeIds(id, [a, b])).toEqual({ added: 1 })
       const frozen = await set(id)
       expect(frozen.map(({ letterId }) => letterId)).toEqual([c, unknownId, a, b])
-      const places = frozen.map(({ place }) => place)
+      const places = frozen.map(({ position }) => position)
       expect(places).toEqual(places.toSorted((x, y) => x - y))
       expect(await countsOf(id)).toEqual(counts({ pending: 4 }))
     })
@@ -224,7 +224,7 @@ describeStores('a campaign', (given) => {
       const { work, letters } = await actions.createQueues()
       const ids = await actions.capture(
         letters,
-        ['x', 'live', 'archived'].map((reference) => aLetter({ reference, diedAt: noon + 99 * hour })),
+        ['x', 'live', 'archived'].map((reference) => aLetter({ reference, deadLetteredAt: noon + 99 * hour })),
         noon + hour,
       )
       const [before = '', live = '', archived = ''] = ids
@@ -235,7 +235,7 @@ describeStores('a campaign', (given) => {
       await actions.discard([live], noon + hour)
       const id = await create()
       // All of these have an earlier time than the letters from before.
-      await actions.capture(letters, [aLetter({ reference: 'late', diedAt: noon - hour })], noon)
+      await actions.capture(letters, [aLetter({ reference: 'late', deadLetteredAt: noon - hour })], noon)
       await actions.produceDead(work, newItems(1), undefined, noon)
       const restored = await given.run({ op: 'restore', letterIds: [live, archived], now: noon })
       expect(restored).toMatchObject([{ isRestored: true }, { isRestored: true }])
@@ -255,7 +255,7 @@ describeStores('a campaign', (given) => {
       })
       const page = await set(id, {
         countMax: 10,
-        afterPlace: (await set(id, { countMax: 2_000 }))[990]?.place,
+        afterPosition: (await set(id, { countMax: 2_000 }))[990]?.position,
       })
       expect(page.map(({ letterId }) => letterId)).toEqual(ids.toSorted().slice(991, 1_001))
     })
@@ -277,7 +277,7 @@ describeStores('a campaign', (given) => {
       expect(await set(id)).toEqual([frozen[0], { ...frozen[1], state: 'sent' }, frozen[2]])
       expect(await countsOf(id)).toEqual(counts({ pending: 2, sent: 1 }))
       const record = await actions.readNewestRedrive(ids[1] ?? '')
-      expect(record).toMatchObject({ campaign: { id, place: frozen[1]?.place }, outcome: null })
+      expect(record).toMatchObject({ campaign: { id, position: frozen[1]?.position }, outcome: null })
     })
 
     it('letters sent out of order are recorded as sent', async () => {
@@ -319,7 +319,7 @@ describeStores('a campaign', (given) => {
     })
 
     it('every way in which a redrive ends updates the campaign', async () => {
-      const { work } = await actions.createQueues({ attemptsMax: 1, leaseUs: minute, expireUs: hour })
+      const { work } = await actions.createQueues({ attemptsMax: 1, leaseTimeoutUs: minute, expireTimeoutUs: hour })
       const ids = await actions.produceDead(work, newItems(5))
       const id = await create()
       await freezeIds(id, ids)
@@ -327,7 +327,7 @@ describeStores('a campaign', (given) => {
       const held = await actions.leaseOne({ queue: work, partition: 0 })
       await given.run({ op: 'advance', now: noon + minute, countMax: 10 })
       expect((await states(id)).filter((state) => state === 'failed')).toHaveLength(1)
-      expect(await actions.readLetter(held.letterId ?? '')).toMatchObject({ redrives: 1 })
+      expect(await actions.readLetter(held.letterId ?? '')).toMatchObject({ retryCount: 1 })
       await given.run({ op: 'advance', now: noon + hour, countMax: 10 })
       expect((await states(id)).slice(0, 2)).toEqual(['failed', 'failed'])
       await sendOf(id, [2, 3])
@@ -405,7 +405,7 @@ describeStores('a campaign', (given) => {
       const { id } = await three()
       const [first] = await set(id)
       const letters = [
-        { letterId: first?.letterId ?? '', queue: null, campaign: { id, place: first?.place ?? -1 } },
+        { letterId: first?.letterId ?? '', queue: null, campaign: { id, position: first?.position ?? -1 } },
       ]
       const rules = { isDeadAllowed: false, isCapped: true, actor: 'ann', now: noon }
       const failing = given.storage.write([
@@ -436,7 +436,7 @@ describeStores('a campaign', (given) => {
     const id = await create()
     await freezeIds(id, [...ids, unknownId])
     await actions.redriveOne(ids[1] ?? '')
-    const letters = (await set(id)).map(({ letterId, place }) => ({ letterId, campaign: { id, place } }))
+    const letters = (await set(id)).map(({ letterId, position }) => ({ letterId, campaign: { id, position } }))
     const command = { op: 'discard', letters, reason: 'obsolete', now: noon + 1 } as const
     expect((await given.run(command)).map(({ refusal }) => refusal)).toEqual([
       null,
@@ -481,9 +481,9 @@ describeStores('a campaign', (given) => {
     await sendOf(id, [1, 3, 5])
     const all = await set(id)
     expect(await set(id, { states: ['sent'] })).toEqual([all[1], all[3], all[5]])
-    expect(await set(id, { states: ['sent'], afterPlace: all[1]?.place, countMax: 1 })).toEqual([all[3]])
+    expect(await set(id, { states: ['sent'], afterPosition: all[1]?.position, countMax: 1 })).toEqual([all[3]])
     expect(await set(id, { states: ['resolved'] })).toEqual([])
-    expect(await set(id, { afterPlace: all[5]?.place })).toEqual([])
+    expect(await set(id, { afterPosition: all[5]?.position })).toEqual([])
     expect(await set(newId())).toEqual([])
   })
 })

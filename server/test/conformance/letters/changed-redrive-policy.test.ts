@@ -15,7 +15,7 @@ describeStores('a changed redrive policy', (given) => {
   const actions = createLetterActions(given)
   const change = async (name: string, redrive: QueuePolicy['redrive'], now = noon) =>
     given.run({ op: 'update-queue', name, changes: { redrive }, now })
-  const trace = {
+  const audit = {
     at: noon,
     actor: 'policy',
     action: 'letter.exhaust',
@@ -24,7 +24,7 @@ describeStores('a changed redrive policy', (given) => {
     details: {},
   }
   const replan = async (queue: string, countMax = 100, now = noon) =>
-    given.run({ op: 'replan-redrives', queue, countMax, now, trace })
+    given.run({ op: 'replan-redrives', queue, countMax, now, audit })
   const planned = async (ids: readonly string[]) =>
     (await given.storage.getLetters(ids)).map(({ letter }) => letter?.nextRedriveAt ?? null)
 
@@ -58,7 +58,7 @@ describeStores('a changed redrive policy', (given) => {
     expect(await planned(ids)).toEqual([null, null, null])
     const { letters: found } = await listLetters(given.storage, {
       filter: { queues: [letters], dueBy: noon + 99 * hour },
-      order: 'diedAt',
+      order: 'deadLetteredAt',
       isDescending: false,
       countMax: 9,
       examinedMax: 100,
@@ -125,7 +125,7 @@ describeStores('a changed redrive policy', (given) => {
     expect(await states(ids)).toEqual(['waiting', 'dead', 'dead'])
     expect(await planned(ids)).toEqual([noon + hour, null, null])
     const [open = '', once = '', twice = ''] = ids
-    expect(await actions.readLetter(once)).toMatchObject({ endedAt: now, updatedAt: now, redrives: 1 })
+    expect(await actions.readLetter(once)).toMatchObject({ endedAt: now, updatedAt: now, retryCount: 1 })
     const counted = await given.storage.countLetters({ filter: { queues: [letters] }, by: ['state'] })
     expect(counted.toSorted((a, b) => a.count - b.count)).toEqual([
       { state: 'waiting', count: 1 },
@@ -158,7 +158,7 @@ describeStores('a changed redrive policy', (given) => {
     expect(await states([open, held])).toEqual(['dead', 'leased'])
     expect(await planned([held])).toEqual([noon + hour])
     for (const item of leased) if (item.rootId === held) await actions.retryLater(item)
-    const postpone = { op: 'postpone-redrives', letterIds: [held], until: noon + 9 * hour, trace } as const
+    const postpone = { op: 'postpone-redrives', letterIds: [held], until: noon + 9 * hour, audit } as const
     expect(await given.run({ ...postpone, now: noon + hour })).toEqual({ postponed: 0, exhausted: 1 })
     expect(await states([held])).toEqual(['dead'])
   })

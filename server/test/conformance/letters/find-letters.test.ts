@@ -43,19 +43,19 @@ describeStores('letter filters', (given) => {
     await captureByReference(queue, {
       a: {
         ...at('payments'),
-        failure: aFailure({ reason: 'http_503', message: 'HTTP 503: x', errorClass: 'A' }),
+        failure: aFailure({ errorCode: 'http_503', message: 'HTTP 503: x', errorClass: 'A' }),
       },
       b: {
         ...at('payments'),
-        failure: aFailure({ reason: 'http_50', message: 'http_50 x', errorClass: 'A.B' }),
+        failure: aFailure({ errorCode: 'http_50', message: 'http_50 x', errorClass: 'A.B' }),
       },
-      c: { ...at('payments.eu'), failure: aFailure({ reason: 'HTTP_503', message: '', errorClass: '' }) },
+      c: { ...at('payments.eu'), failure: aFailure({ errorCode: 'HTTP_503', message: '', errorClass: '' }) },
       d: { ...at('pay%'), failure: null },
     })
     expect(await findReferences({ origins: ['payments'] })).toEqual(['a', 'b'])
     expect(await findReferences({ origins: ['pay%'] })).toEqual(['d'])
-    expect(await findReferences({ reasons: ['http_503'] })).toEqual(['a'])
-    expect(await findReferences({ reasons: ['unknown', 'HTTP_503'] })).toEqual(['c', 'd'])
+    expect(await findReferences({ errorCodes: ['http_503'] })).toEqual(['a'])
+    expect(await findReferences({ errorCodes: ['unknown', 'HTTP_503'] })).toEqual(['c', 'd'])
     expect(await findReferences({ slugs: ['http_503'] })).toEqual(['a'])
     expect(await findReferences({ slugs: ['unknown'] })).toEqual(['c', 'd'])
     expect(await findReferences({ errorClasses: ['A'] })).toEqual(['a'])
@@ -70,12 +70,12 @@ describeStores('letter filters', (given) => {
 
   it('letters are found by number of redrives, both bounds included', async () => {
     const queue = await given.queue()
-    await captureByReference(queue, { a: {}, b: { redrives: 1 }, c: { redrives: 3 }, d: { redrives: 12 } })
-    expect(await findReferences({ redrives: { min: 1 } })).toEqual(['b', 'c', 'd'])
-    expect(await findReferences({ redrives: { max: 1 } })).toEqual(['a', 'b'])
-    expect(await findReferences({ redrives: { min: 1, max: 3 } })).toEqual(['b', 'c'])
-    expect(await findReferences({ redrives: { min: 4, max: 9 } })).toEqual([])
-    expect(await findReferences({ redrives: { min: 10 } })).toEqual(['d'])
+    await captureByReference(queue, { a: {}, b: { retryCount: 1 }, c: { retryCount: 3 }, d: { retryCount: 12 } })
+    expect(await findReferences({ retryCount: { min: 1 } })).toEqual(['b', 'c', 'd'])
+    expect(await findReferences({ retryCount: { max: 1 } })).toEqual(['a', 'b'])
+    expect(await findReferences({ retryCount: { min: 1, max: 3 } })).toEqual(['b', 'c'])
+    expect(await findReferences({ retryCount: { min: 4, max: 9 } })).toEqual([])
+    expect(await findReferences({ retryCount: { min: 10 } })).toEqual(['d'])
   })
 
   it('letters are found by time of death, last change and last failure, bounds included', async () => {
@@ -84,7 +84,7 @@ describeStores('letter filters', (given) => {
     await actions.capture(
       queue,
       [1, 2, 3].map((number) =>
-        aLetter({ reference: `${number}`, diedAt: noon + number, ...failedAt(noon - number) }),
+        aLetter({ reference: `${number}`, deadLetteredAt: noon + number, ...failedAt(noon - number) }),
       ),
     )
     await actions.capture(queue, [aLetter({ reference: 'none', failure: null })], noon + hour)
@@ -344,7 +344,7 @@ describeStores('letter filters', (given) => {
 
   it('letters are found by all conditions together', async () => {
     const queue = await given.queue()
-    const failure = aFailure({ reason: 'r', errorClass: 'E', message: 'Some: text' })
+    const failure = aFailure({ errorCode: 'r', errorClass: 'E', message: 'Some: text' })
     const right = {
       failure,
       key: bytes('k'),
@@ -356,16 +356,16 @@ describeStores('letter filters', (given) => {
       key: { ...right, key: null },
       header: { ...right, headers: [] },
       payload: { ...right, payload: bytes('{"a":2}') },
-      reason: { ...right, failure: { ...failure, reason: 'other' } },
+      errorCode: { ...right, failure: { ...failure, errorCode: 'other' } },
     })
     const filter: LetterFilter = {
       queues: [queue],
       states: ['waiting'],
-      reasons: ['r'],
+      errorCodes: ['r'],
       slugs: ['some'],
       errorClasses: ['E'],
       origins: ['payments'],
-      redrives: { min: 0, max: 0 },
+      retryCount: { min: 0, max: 0 },
       died: { from: noon, until: noon },
       key: bytes('k'),
       text: 'TEXT',

@@ -134,10 +134,10 @@ describeStores('one letter', (given) => {
   it('letters are found by letter id, source id and reference, live and archived, in every order', async () => {
     const [one, two] = [await given.queue(), await given.queue()]
     const [a = '', b = ''] = await captureByReference(one, {
-      a: { sourceId: 's-1', diedAt: noon + 2 },
-      b: { sourceId: 's-2', diedAt: noon + 1 },
+      a: { sourceId: 's-1', deadLetteredAt: noon + 2 },
+      b: { sourceId: 's-2', deadLetteredAt: noon + 1 },
     })
-    const [c = ''] = await captureByReference(two, { c: { sourceId: 's-1', diedAt: noon } })
+    const [c = ''] = await captureByReference(two, { c: { sourceId: 's-1', deadLetteredAt: noon } })
     await actions.capture(two, [aLetter({ sourceId: 's-3', reference: '' })])
     expect(await findReferences({ letterIds: [a, c, '0'.repeat(27), 'no id'] })).toEqual(['a', 'c'])
     expect(await findReferences({ letterIds: [] })).toEqual([])
@@ -146,13 +146,13 @@ describeStores('one letter', (given) => {
     expect(await findReferences({ references: ['a', 'b', 'b', 'none'] })).toEqual(['a', 'b'])
     expect(await findReferences({ references: [''] })).toEqual([''])
     expect(await findReferences({ references: ['a'.repeat(150)] })).toEqual([])
-    for (const order of ['diedAt', 'updatedAt'] as const) {
+    for (const order of ['deadLetteredAt', 'updatedAt'] as const) {
       const filter = { letterIds: [a, b, c] }
       const page = await list({ filter, order, countMax: 2, isDescending: true })
       const rest = await list({ filter, order, isDescending: true, ...(page.next && { after: page.next }) })
       const found = [...page.letters, ...rest.letters]
       expect(found.map(({ rootId }) => rootId).toSorted()).toEqual([a, b, c].toSorted())
-      if (order === 'diedAt') expect(found.map(({ reference }) => reference)).toEqual(['a', 'b', 'c'])
+      if (order === 'deadLetteredAt') expect(found.map(({ reference }) => reference)).toEqual(['a', 'b', 'c'])
     }
     await actions.discard([a, b])
     await given.run({ op: 'archive', queue: one, endedBefore: noon + 1, countMax: 10, now: noon })
@@ -182,7 +182,7 @@ describeStores('one letter', (given) => {
           ['traceparent', traceparent(traceOne)],
         ],
       },
-      b: { headers: [['traceparent', traceparent(traceOne)]], diedAt: noon + hour },
+      b: { headers: [['traceparent', traceparent(traceOne)]], deadLetteredAt: noon + hour },
       c: { headers: [['traceparent', traceparent(traceTwo)]] },
       d: { headers: [['x"traceparent', traceparent(traceOne)]] },
       e: { headers: [['traceparent', null]] },
@@ -237,9 +237,9 @@ describeStores('one letter', (given) => {
     const beyond = Buffer.alloc(searchedPayloadMax + 100, 'x')
     beyond.write('needle', searchedPayloadMax + 10)
     await captureByReference(queue, {
-      a: { payload: large, diedAt: noon + 3 },
-      b: { payload: beyond, diedAt: noon + 2 },
-      c: { payload: bytes('a needle'), diedAt: noon + 1 },
+      a: { payload: large, deadLetteredAt: noon + 3 },
+      b: { payload: beyond, deadLetteredAt: noon + 2 },
+      c: { payload: bytes('a needle'), deadLetteredAt: noon + 1 },
     })
     const found: string[] = []
     let examined = 0

@@ -31,7 +31,7 @@ describeStores('groups of letters', (given) => {
   it('a group has its cause, first and last death, a sample and counts by state', async () => {
     const { work, letters } = await actions.createQueues()
     const error = (number: number) => ({
-      reason: 'http_503',
+      errorCode: 'http_503',
       errorClass: 'Refused',
       message: `HTTP 503: order ${number} of "shop" refused`,
       stack: 'Error\n  at pay (pay.ts:1:1)',
@@ -44,13 +44,13 @@ describeStores('groups of letters', (given) => {
     const [group, ...others] = await groups()
     expect(others).toEqual([])
     const [letter] = await given.storage.getLetters(ids)
-    const { fingerprint, origin, reason, slug, errorClass, title } = toCause(letter?.failure ?? null, {
+    const { fingerprint, origin, errorCode, slug, errorClass, title } = toCause(letter?.failure ?? null, {
       name: work,
     })
     expect(group).toEqual({
       id: letter?.groupId,
       queue: letters,
-      ...{ fingerprint, origin, reason, slug, errorClass, title },
+      ...{ fingerprint, origin, reason: errorCode, slug, errorClass, title },
       firstSeenAt: noon + 1,
       lastSeenAt: noon + 333,
       sampleId: ids[2],
@@ -62,7 +62,7 @@ describeStores('groups of letters', (given) => {
 
   it('groups differ by queue, class, reason and origin', async () => {
     const [one, two] = [await given.queue(), await given.queue()]
-    const failures = [aFailure(), aFailure({ errorClass: 'Other' }), aFailure({ reason: 'other' })]
+    const failures = [aFailure(), aFailure({ errorClass: 'Other' }), aFailure({ errorCode: 'other' })]
     const letters = failures.map((failure) => aLetter({ failure }))
     await actions.capture(one, [...letters, aLetter({ origin: anOrigin({ name: 'orders' }) })])
     await actions.capture(two, letters)
@@ -71,7 +71,7 @@ describeStores('groups of letters', (given) => {
   })
 
   it('leases that ended form one group, whichever worker held them', async () => {
-    const { work } = await actions.createQueues({ leaseUs: minute, attemptsMax: 1 })
+    const { work } = await actions.createQueues({ leaseTimeoutUs: minute, attemptsMax: 1 })
     await given.run({ op: 'produce', queue: work, partition: 0, items: newItems(3), now: noon })
     const holders = ['shop-worker-6d5f7c9b8-xkqwz', 'alice', 'bob']
     await given.run({ op: 'lease', queue: work, partition: 0, holders, now: noon })
@@ -210,7 +210,7 @@ describeStores('groups of letters', (given) => {
       const [group] = await groups({ errorClasses: [aFailure().errorClass] })
       return [group?.firstSeenAt, group?.lastSeenAt].map((at) => at && at - noon)
     }
-    const died = (at: number, changes: object = {}) => aLetter({ diedAt: noon + at, ...changes })
+    const died = (at: number, changes: object = {}) => aLetter({ deadLetteredAt: noon + at, ...changes })
     await actions.capture(letters, [died(-hour), died(-10 * hour), died(-9 * hour), died(-day, others)])
     expect(await seen()).toEqual([-10 * hour, -hour])
     await actions.capture(letters, [died(-2 * hour), died(-20 * hour, { sourceId: 'a' }), died(-19 * hour)])
@@ -257,7 +257,7 @@ describeStores('groups of letters', (given) => {
     expect(await arrivals(noon + hour)).toEqual(arrived.slice(1))
     // A late arrival counts in the hour of its death.
     const { failure, origin } = (await list())[0] as Item
-    const late = aLetter({ failure, origin, diedAt: noon + hour + 1 })
+    const late = aLetter({ failure, origin, deadLetteredAt: noon + hour + 1 })
     await actions.capture(letters, [late], noon + 9 * hour)
     expect((await arrivals(noon))[1]).toEqual({ groupId: id, hour: noon + hour, count: 5 })
     expect(await given.storage.groupArrivals([], noon)).toEqual([])
@@ -273,7 +273,7 @@ describeStores('groups of letters', (given) => {
     const failures = [
       { errorClass: 'Same', message: 'one: x' },
       { errorClass: 'Same', message: 'two: x' },
-      { errorClass: 'Same', message: 'two: x', reason: 'other' },
+      { errorClass: 'Same', message: 'two: x', errorCode: 'other' },
       { errorClass: 'Class17', message: 'three: x' },
       { errorClass: 'Class17' },
     ]
@@ -285,13 +285,13 @@ describeStores('groups of letters', (given) => {
     expect(a?.groupId).toBe(b?.groupId)
     expect(new Set([a, c, d, known].map((letter) => letter?.groupId)).size).toBe(4)
     const others = await groups({ queues: [letters], slugs: ['other'] })
-    const summaries = others.map(({ errorClass, reason, count: found }) => `${errorClass}/${reason}/${found}`)
+    const summaries = others.map(({ errorClass, errorCode, count: found }) => `${errorClass}/${errorCode}/${found}`)
     expect(summaries.toSorted()).toEqual(['Class17/http_503/1', 'Same/http_503/2', 'Same/other/1'])
     const total = causesKept + failures.length
     for (const [filter, matching] of [
       [{ errorClasses: ['Same'] }, 3],
       [{ errorClasses: ['Class17'] }, 3],
-      [{ errorClasses: ['Same'], reasons: ['http_503'] }, 2],
+      [{ errorClasses: ['Same'], errorCodes: ['http_503'] }, 2],
       [{ slugs: ['other'] }, 4],
       [{ slugs: ['one'] }, 0],
       [{ origins: ['payments'] }, total],
@@ -346,7 +346,7 @@ describeStores('groups of letters', (given) => {
       [[], 0],
     ] as const) {
       const few = {
-        order: 'diedAt',
+        order: 'deadLetteredAt',
         isDescending: false,
         countMax: 5,
         examinedMax: 1,
@@ -356,12 +356,12 @@ describeStores('groups of letters', (given) => {
       expect(examinedCount).toBeLessThanOrEqual(1)
       expect(await listed({ errorClasses })).toBe(matching)
       expect(await listed({ errorClasses, states })).toBe(matching)
-      expect(await listed({ errorClasses, redrives: { max: 0 } }, 'updatedAt')).toBe(matching)
+      expect(await listed({ errorClasses, retryCount: { max: 0 } }, 'updatedAt')).toBe(matching)
     }
   })
 
   /** A page may end early because of its time limit. */
-  const listed = async (filter: CountedFilter, order: LetterOrder = 'diedAt'): Promise<number> => {
+  const listed = async (filter: CountedFilter, order: LetterOrder = 'deadLetteredAt'): Promise<number> => {
     const page = { filter, order, isDescending: false, countMax: 1_000, examinedMax: 10_000 } as const
     let found = 0
     for (let after: LetterCursor | null | undefined; after !== null; ) {

@@ -15,7 +15,7 @@ describeStores('the bytes of letters', (given) => {
   const list = async (query: Partial<LettersQuery>) =>
     listLetters(given.storage, {
       filter: {},
-      order: 'diedAt',
+      order: 'deadLetteredAt',
       isDescending: false,
       countMax: 100,
       examinedMax: 1_000,
@@ -33,10 +33,10 @@ describeStores('the bytes of letters', (given) => {
     return pages
   }
   const some = [
-    aLetter({ payload: long, key: bytes('key'), headers: [['h', bytes('v')]], diedAt: noon }),
-    aLetter({ payload: long.subarray(0, headBytes), diedAt: noon + minute }),
-    aLetter({ payload: bytes('{"a":1}'), diedAt: noon + 2 * minute }),
-    aLetter({ payload: new Uint8Array(), diedAt: noon + 3 * minute }),
+    aLetter({ payload: long, key: bytes('key'), headers: [['h', bytes('v')]], deadLetteredAt: noon }),
+    aLetter({ payload: long.subarray(0, headBytes), deadLetteredAt: noon + minute }),
+    aLetter({ payload: bytes('{"a":1}'), deadLetteredAt: noon + 2 * minute }),
+    aLetter({ payload: new Uint8Array(), deadLetteredAt: noon + 3 * minute }),
   ]
   const heads = [
     { payload: long.slice(0, headBytes), payloadBytes: headBytes + 1, key: bytes('key'), headers: [] },
@@ -105,7 +105,7 @@ describeStores('the bytes of letters', (given) => {
     const queue = await given.queue()
     const sizes = [1, 5 * megabyte, 5 * megabyte, 7 * megabyte, 1, 20 * megabyte, 1, 2]
     for (const [at, size] of sizes.entries()) {
-      await actions.capture(queue, [aLetter({ payload: new Uint8Array(size), diedAt: noon + at * minute })])
+      await actions.capture(queue, [aLetter({ payload: new Uint8Array(size), deadLetteredAt: noon + at * minute })])
     }
     for (const isDescending of [false, true]) {
       const pages = (await listPages({ filter: { queues: [queue] }, isDescending })).map(({ letters }) =>

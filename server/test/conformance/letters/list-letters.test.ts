@@ -4,7 +4,7 @@
  */
 import { expect, it } from 'vitest'
 import type { Item } from '../../../src/core/item.ts'
-import { ksuidToUuid } from '../../../src/core/ksuid.ts'
+import { convertToUuid } from '../../../src/core/ksuid.ts'
 import type { LetterCursor } from '../../../src/storage/contract/letters.ts'
 import { aFailure, bytes, minute, newItems, noon } from '../../make.ts'
 import { aLetter, createLetterActions } from '../support/letter-actions.ts'
@@ -20,7 +20,7 @@ describeStores('a list of letters', (given) => {
   it('a cursor works inside, before and after the requested time range', async () => {
     const queue = await given.queue()
     const named = Object.fromEntries(
-      ['a', 'b', 'c', 'd', 'e', 'f'].map((name, at) => [name, { diedAt: noon + at * minute }]),
+      ['a', 'b', 'c', 'd', 'e', 'f'].map((name, at) => [name, { deadLetteredAt: noon + at * minute }]),
     )
     await captureByReference(queue, named)
     const died = { from: noon + minute, until: noon + 4 * minute }
@@ -127,7 +127,7 @@ describeStores('a list of letters', (given) => {
   it('a list examines up to examinedMax letters and continues from there', async () => {
     const queue = await given.queue()
     const letters = Array.from({ length: 40 }, (_, index) =>
-      aLetter({ reference: `${index}`, diedAt: noon + index, payload: bytes(`{"n":${index}}`) }),
+      aLetter({ reference: `${index}`, deadLetteredAt: noon + index, payload: bytes(`{"n":${index}}`) }),
     )
     await actions.capture(queue, letters)
     const filter = { json: { path: ['n'], value: { number: '33' } } }
@@ -139,7 +139,7 @@ describeStores('a list of letters', (given) => {
   it('live and archived letters are found by UUID, the first 16 bytes of their id', async () => {
     const { work, letters } = await actions.createQueues()
     const ids = await actions.produceDead(work, newItems(200))
-    const uuids = ids.map(ksuidToUuid)
+    const uuids = ids.map(convertToUuid)
     expect(new Set(uuids).size).toBe(200)
     expect(uuids).toEqual(ids.map(firstSixteenBytes))
     await actions.discard(ids.slice(0, 100))
@@ -151,7 +151,7 @@ describeStores('a list of letters', (given) => {
       items: newItems(1),
       now: noon,
     })
-    const strangers = [ksuidToUuid(plain[0] ?? ''), '00000000-0000-0000-0000-000000000000']
+    const strangers = [convertToUuid(plain[0] ?? ''), '00000000-0000-0000-0000-000000000000']
     const known = await given.storage.findLettersByUuid([...uuids, ...strangers])
     const expected = ids.map((letterId, index) => ({ uuid: uuids[index] ?? '', letterId }))
     const byId = (a: { letterId: string }, b: { letterId: string }) => (a.letterId < b.letterId ? -1 : 1)

@@ -12,26 +12,26 @@ import { describeStores } from '../support/test-stores.ts'
 const causes = 70
 const letters = 420
 
-type Layout = Readonly<{ name: string; isExpired(index: number): boolean; diedAt(index: number): number }>
+type Layout = Readonly<{ name: string; isExpired(index: number): boolean; deadLetteredAt(index: number): number }>
 const layouts: readonly Layout[] = [
-  { name: 'spread evenly', isExpired: (at) => at % 4 === 0, diedAt: (at) => noon + at * minute },
-  { name: 'all before the others', isExpired: (at) => at < 140, diedAt: (at) => noon + at * minute },
-  { name: 'all after the others', isExpired: (at) => at >= 280, diedAt: (at) => noon + at * minute },
-  { name: 'all of them', isExpired: () => true, diedAt: (at) => noon + at * minute },
+  { name: 'spread evenly', isExpired: (at) => at % 4 === 0, deadLetteredAt: (at) => noon + at * minute },
+  { name: 'all before the others', isExpired: (at) => at < 140, deadLetteredAt: (at) => noon + at * minute },
+  { name: 'all after the others', isExpired: (at) => at >= 280, deadLetteredAt: (at) => noon + at * minute },
+  { name: 'all of them', isExpired: () => true, deadLetteredAt: (at) => noon + at * minute },
   {
     name: 'dead at the same time',
     isExpired: (at) => at % 3 === 0,
-    diedAt: (at) => noon + (at % 2) * minute,
+    deadLetteredAt: (at) => noon + (at % 2) * minute,
   },
-  { name: 'mostly of one cause', isExpired: (at) => at % 2 === 0, diedAt: (at) => noon - at * minute },
+  { name: 'mostly of one cause', isExpired: (at) => at % 2 === 0, deadLetteredAt: (at) => noon - at * minute },
 ]
 
-function letterAt({ name, isExpired, diedAt }: Layout, at: number): ItemToImport {
+function letterAt({ name, isExpired, deadLetteredAt }: Layout, at: number): ItemToImport {
   const cause = name === 'mostly of one cause' && at % 10 > 0 ? 0 : at % causes
-  const reason = isExpired(at) ? 'expired' : 'attempts'
+  const errorCode = isExpired(at) ? 'expired' : 'attempts'
   const word = `${'abcdefghij'[cause % 10]}${'klmnopq'[Math.floor(cause / 10)]}`
-  const failure = aFailure({ reason, errorClass: `Error_${word}`, message: `the ${word} is lost` })
-  return aLetter({ failure, diedAt: diedAt(at) })
+  const failure = aFailure({ errorCode, errorClass: `Error_${word}`, message: `the ${word} is lost` })
+  return aLetter({ failure, deadLetteredAt: deadLetteredAt(at) })
 }
 
 describeStores('letters of many causes', (given) => {
@@ -39,7 +39,7 @@ describeStores('letters of many causes', (given) => {
 
   it.each(layouts)('letters of many causes are paged in order: $name', async (layout) => {
     const queues = [await given.queue(), await given.queue()]
-    const expired: Readonly<{ id: string; diedAt: number }>[] = []
+    const expired: Readonly<{ id: string; deadLetteredAt: number }>[] = []
     for (const [number, queue] of queues.entries()) {
       const indexes = Array.from({ length: letters }, (_, at) => at).filter(
         (at) => at % queues.length === number,
@@ -51,17 +51,17 @@ describeStores('letters of many causes', (given) => {
       const captured = indexes.map((at, position) => ({
         at,
         id: ids[position] ?? '',
-        diedAt: layout.diedAt(at),
+        deadLetteredAt: layout.deadLetteredAt(at),
       }))
       expired.push(...captured.filter(({ at }) => layout.isExpired(at)))
     }
-    const sorted = expired.toSorted((one, two) => one.diedAt - two.diedAt || (one.id < two.id ? -1 : 1))
+    const sorted = expired.toSorted((one, two) => one.deadLetteredAt - two.deadLetteredAt || (one.id < two.id ? -1 : 1))
     const expected = sorted.map(({ id }) => id)
     for (const isDescending of [false, true]) {
       for (const countMax of [9, 50]) {
         const pages = await readLetterPages(given, {
-          filter: { reasons: ['expired'] },
-          order: 'diedAt',
+          filter: { errorCodes: ['expired'] },
+          order: 'deadLetteredAt',
           isDescending,
           countMax,
           examinedMax: 10_000,

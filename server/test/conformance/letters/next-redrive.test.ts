@@ -15,7 +15,7 @@ describeStores('the next redrive of a letter', (given) => {
   const aHeldLetter = async () => {
     const { work, letters } = await actions.createQueues(
       {},
-      { redrive: automatic, attemptsMax: 1, leaseUs: minute },
+      { redrive: automatic, attemptsMax: 1, leaseTimeoutUs: minute },
     )
     const [letterId = ''] = await actions.produceDead(work, newItems(1))
     const held = await actions.leaseOne({ queue: letters, partition: 0 })
@@ -27,7 +27,7 @@ describeStores('the next redrive of a letter', (given) => {
     expect(await dueLetters()).toEqual([])
   }
   const dueLetters = async () => {
-    const order = { order: 'diedAt', isDescending: false } as const
+    const order = { order: 'deadLetteredAt', isDescending: false } as const
     const page = { countMax: 9, examinedMax: 100, bytes: 'none' } as const
     const { letters } = await listLetters(given.storage, {
       filter: { dueBy: noon + 9 * day },

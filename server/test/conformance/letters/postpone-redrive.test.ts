@@ -7,15 +7,15 @@ import { listLetters } from '../support/list-letters.ts'
 import { describeStores } from '../support/test-stores.ts'
 
 const due = noon + hour
-const trace = { at: noon, actor: 'policy', action: 'letter.exhaust', reason: '', requestId: '', details: {} }
+const audit = { at: noon, actor: 'policy', action: 'letter.exhaust', reason: '', requestId: '', details: {} }
 
 describeStores('an automatic redrive that cannot start', (given) => {
   const actions = createLetterActions(given)
   const postpone = async (letterIds: readonly string[], now = due, until = now + minute) =>
-    given.run({ op: 'postpone-redrives', letterIds, until, now, trace })
+    given.run({ op: 'postpone-redrives', letterIds, until, now, audit })
   const dueBy = async (queue: string, instant: number) => {
     const filter = { queues: [queue], dueBy: instant }
-    const order = { order: 'diedAt', isDescending: false } as const
+    const order = { order: 'deadLetteredAt', isDescending: false } as const
     const page = { countMax: 100, examinedMax: 1_000, bytes: 'none' } as const
     const { letters } = await listLetters(given.storage, { filter, ...order, ...page })
     return letters.map(({ rootId }) => rootId)
@@ -78,7 +78,7 @@ describeStores('an automatic redrive that cannot start', (given) => {
 
   it('a letter without redrives left becomes DEAD once', async () => {
     const letters = await given.queue({ redrive: automatic })
-    const ids = await actions.capture(letters, Array(5).fill(aLetter({ redrives: 3 })))
+    const ids = await actions.capture(letters, Array(5).fill(aLetter({ retryCount: 3 })))
     const all = await Promise.all([postpone(ids), postpone(ids.toReversed()), postpone([...ids, ...ids])])
     expect(all.reduce((sum, { exhausted }) => sum + exhausted, 0)).toBe(5)
     expect(all.reduce((sum, { postponed }) => sum + postponed, 0)).toBe(0)

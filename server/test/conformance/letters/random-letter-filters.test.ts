@@ -81,7 +81,7 @@ const cycle = <T>(values: readonly T[], index: number): T => values[index % valu
 function letterAt(index: number): ItemToImport {
   const failure = aFailure({
     message: cycle(messages, index),
-    reason: cycle(['http_503', 'http_410', ''], index),
+    errorCode: cycle(['http_503', 'http_410', ''], index),
     errorClass: cycle(['A', 'A.B', ''], index >> 1),
     lastFailedAt: noon - (index % 5) * minute,
   })
@@ -91,8 +91,8 @@ function letterAt(index: number): ItemToImport {
     headers: cycle(headerSets, index) ?? [],
     failure: index % 17 === 0 ? null : failure,
     origin: anOrigin({ name: cycle(['payments', 'orders'], index >> 2) }),
-    diedAt: noon - (index % 7) * minute,
-    redrives: cycle([0, 0, 1, 2, 12], index),
+    deadLetteredAt: noon - (index % 7) * minute,
+    retryCount: cycle([0, 0, 1, 2, 12], index),
     reference: cycle(['', 'r-1', 'r-2', `${longPrefix}1`], index >> 1),
     ...(index % 13 === 0 ? { availableAt: noon + hour } : {}),
     ...(index % 2 === 0 ? { sourceId: `source-${index}` } : {}),
@@ -212,7 +212,7 @@ function aQuery(
   })
   return fc.record({
     filter: thin,
-    order: fc.constantFrom('diedAt' as const, 'updatedAt' as const),
+    order: fc.constantFrom('deadLetteredAt' as const, 'updatedAt' as const),
     isDescending: fc.boolean(),
     countMax: fc.constantFrom(1, 2, 7, 50, 1_000),
     examinedMax: fc.constantFrom(1, 5, 20, 1_000, 1_000),

@@ -27,23 +27,23 @@ describeStores('a redrive', (given) => {
         state: 'done',
         endedAt: noon + minute,
         updatedAt: noon + minute,
-        redrives: 0,
+        retryCount: 0,
       })
-      expect(letter.letter).toMatchObject({ requeues: 1, nextRedriveAt: null })
+      expect(letter.letter).toMatchObject({ requeueCount: 1, nextRedriveAt: null })
       expect(letter.letter.redrives).toMatchObject([
         { number: 1, outcome: 'resolved', endedAt: noon + minute },
       ])
       expect(letter.failure).toMatchObject(refused)
-      expect(await given.storage.counts({ queue: letters })).toMatchObject([
+      expect(await given.storage.readCounts({ queue: letters })).toMatchObject([
         { leased: 0, done: 1, completed: 0 },
       ])
-      expect(await given.storage.counts({ queue: work })).toMatchObject([
+      expect(await given.storage.readCounts({ queue: work })).toMatchObject([
         { accepted: 2, completed: 1, deadLettered: 1 },
       ])
     })
 
     it('a letter stays resolved when the kept done item is removed', async () => {
-      const { work, letterId, sent } = await actions.redriveNewLetter({ keepDoneUs: minute })
+      const { work, letterId, sent } = await actions.redriveNewLetter({ doneRetentionUs: minute })
       await actions.complete(await actions.leaseOne(sent), noon + 1)
       expect(await actions.listItems(work)).toMatchObject([{ state: 'done', letterId }])
       const resolved = await actions.readLetter(letterId)
@@ -69,7 +69,7 @@ describeStores('a redrive', (given) => {
       ])
       const letters = await given.storage.getLetters(ids)
       expect(letters.map(({ state }) => state)).toEqual(['done', 'done', 'done', 'done'])
-      expect(await given.storage.counts({ queue: work })).toMatchObject([{ completed: 8 }])
+      expect(await given.storage.readCounts({ queue: work })).toMatchObject([{ completed: 8 }])
     })
 
     it('a refused complete does not resolve the letter', async () => {
@@ -82,7 +82,7 @@ describeStores('a redrive', (given) => {
   })
 
   describe('that dies again', () => {
-    const other = { reason: 'http_410', errorClass: 'Gone', message: 'no such shop', stack: 'at x' }
+    const other = { errorCode: 'http_410', errorClass: 'Gone', message: 'no such shop', stack: 'at x' }
     const ways = {
       'declared dead': async (queue: string) => {
         await actions.declareDead(await actions.leaseOne({ queue, partition: 0 }), other, noon + minute)
@@ -109,8 +109,8 @@ describeStores('a redrive', (given) => {
       it(`a redrive that dies again returns to the same letter: ${way}`, async () => {
         const { letters, work, letterId } = await actions.redriveNewLetter({
           attemptsMax: 1,
-          leaseUs: minute,
-          expireUs: 2 * hour,
+          leaseTimeoutUs: minute,
+          expireTimeoutUs: 2 * hour,
         })
         const before = await actions.readLetter(letterId)
         await kill(work)
@@ -119,27 +119,27 @@ describeStores('a redrive', (given) => {
           id: letterId,
           state: 'waiting',
           availableAt: null,
-          redrives: 1,
-          diedAt: before.diedAt,
+          retryCount: 1,
+          deadLetteredAt: before.deadLetteredAt,
           createdAt: before.createdAt,
           attempts: 0,
-          failure: { reason: reasons[way as keyof typeof ways] },
+          failure: { errorCode: reasons[way as keyof typeof ways] },
         })
         // The history has one more failure for each earlier attempt of the redrive.
         const earlier = way === 'given back too often' ? ['retried'] : []
-        expect(letter.history.slice(0, -1).map(({ reason }) => reason)).toEqual(earlier)
+        expect(letter.history.slice(0, -1).map(({ errorCode }) => errorCode)).toEqual(earlier)
         expect(letter.history.at(-1)).toEqual(before.failure)
         expect(letter.updatedAt).toBe(letter.failure?.lastFailedAt)
         expect(letter.letter.redrives).toMatchObject([
           { number: 1, outcome: 'failed', endedAt: letter.updatedAt },
         ])
-        expect(letter.letter).toMatchObject({ requeues: 1, nextRedriveAt: null })
+        expect(letter.letter).toMatchObject({ requeueCount: 1, nextRedriveAt: null })
         expect(await actions.listItems(work)).toEqual([])
         expect(await actions.listItems(letters)).toHaveLength(1)
-        expect(await given.storage.counts({ queue: letters })).toMatchObject([
+        expect(await given.storage.readCounts({ queue: letters })).toMatchObject([
           { accepted: 1, waiting: 1, leased: 0 },
         ])
-        expect(await given.storage.counts({ queue: work })).toMatchObject([
+        expect(await given.storage.readCounts({ queue: work })).toMatchObject([
           { accepted: 2, deadLettered: 2, dropped: 0 },
         ])
       })
@@ -182,7 +182,7 @@ describeStores('a redrive', (given) => {
         const [letterId = ''] = await actions.produceDead(work, newItems(1))
         const sent = await actions.redriveOne(letterId, noon, target)
         await actions.declareDead(await actions.leaseOne(sent))
-        expect(await actions.readLetter(letterId)).toMatchObject({ state: 'waiting', redrives: 1 })
+        expect(await actions.readLetter(letterId)).toMatchObject({ state: 'waiting', retryCount: 1 })
         expect(await actions.listItems(target)).toEqual([])
       }
     })
@@ -196,7 +196,7 @@ describeStores('a redrive', (given) => {
       await actions.declareDead(await actions.leaseOne({ queue: work, partition: 0 }), other)
       const after = await actions.readLetter(letterId)
       expect(after.groupId).not.toBe(groupId)
-      expect(after.history.map((failure: Failure) => failure.reason)).toEqual(['http_503', 'http_503'])
+      expect(after.history.map((failure: Failure) => failure.errorCode)).toEqual(['http_503', 'http_503'])
       const groups = await given.storage.listGroups({
         filter: { queues: [letters] },
         isEmptyToo: true,
@@ -221,10 +221,10 @@ describeStores('a redrive', (given) => {
       expect(await actions.readLetter(letterId)).toMatchObject({
         state: 'dead',
         endedAt: noon + 2,
-        redrives: 2,
-        diedAt: noon,
+        retryCount: 2,
+        deadLetteredAt: noon,
       })
-      expect(await given.storage.counts({ queue: letters })).toMatchObject([
+      expect(await given.storage.readCounts({ queue: letters })).toMatchObject([
         { dead: 1, waiting: 0, leased: 0 },
       ])
       const redrive = async (how: object) => (await actions.redrive([letterId], { now: noon + 3, ...how }))[0]
@@ -237,12 +237,12 @@ describeStores('a redrive', (given) => {
       await actions.declareDead(await actions.leaseOne({ queue: work, partition: 0 }), refused, noon + 4)
       expect(await actions.readLetter(letterId)).toMatchObject({
         state: 'dead',
-        redrives: 3,
+        retryCount: 3,
         endedAt: noon + 4,
       })
       await redrive({ isDeadAllowed: true, isCapped: false })
       await actions.complete(await actions.leaseOne({ queue: work, partition: 0 }))
-      expect(await actions.readLetter(letterId)).toMatchObject({ state: 'done', redrives: 3 })
+      expect(await actions.readLetter(letterId)).toMatchObject({ state: 'done', retryCount: 3 })
     })
 
     it('a letter keeps its latest redrives, newest first, and counts all', async () => {
@@ -260,8 +260,8 @@ describeStores('a redrive', (given) => {
         )
       }
       const letter = await actions.readLetter(letterId)
-      expect(letter).toMatchObject({ redrives: rounds, failure: { message: `round ${rounds}` } })
-      expect(letter.letter.requeues).toBe(rounds)
+      expect(letter).toMatchObject({ retryCount: rounds, failure: { message: `round ${rounds}` } })
+      expect(letter.letter.requeueCount).toBe(rounds)
       const numbers = Array.from({ length: redrivesKept }, (_, index) => rounds - index)
       expect(letter.letter.redrives.map(({ number }) => number)).toEqual(numbers)
       expect(letter.letter.redrives.at(-1)).toMatchObject({
@@ -274,7 +274,7 @@ describeStores('a redrive', (given) => {
     })
 
     it('redriven and ordinary items of one batch die independently', async () => {
-      const { work, letters } = await actions.createQueues({ expireUs: hour })
+      const { work, letters } = await actions.createQueues({ expireTimeoutUs: hour })
       const ids = await actions.produceDead(work, newItems(50))
       await actions.redrive(ids)
       await given.run({ op: 'produce', queue: work, partition: 0, items: newItems(50, 'plain'), now: noon })
@@ -285,7 +285,7 @@ describeStores('a redrive', (given) => {
       expect(all).toHaveLength(100)
       expect(
         all
-          .filter(({ redrives }) => redrives === 1)
+          .filter(({ retryCount }) => retryCount === 1)
           .map(({ rootId }) => rootId)
           .toSorted(),
       ).toEqual(ids.toSorted())
@@ -315,16 +315,16 @@ describeStores('a redrive', (given) => {
           const before = await actions.readLetter(letterId)
           await lose(work, sent.id)
           const letter = await actions.readLetter(letterId)
-          expect(letter).toMatchObject({ id: letterId, state: 'waiting', redrives: 1, diedAt: noon })
+          expect(letter).toMatchObject({ id: letterId, state: 'waiting', retryCount: 1, deadLetteredAt: noon })
           const nobody = { errorClass: '', stack: '', worker: '' }
-          expect(letter.failure).toMatchObject({ reason: 'outcome_unknown', ...nobody })
+          expect(letter.failure).toMatchObject({ errorCode: 'outcome_unknown', ...nobody })
           expect(letter.history).toEqual([before.failure])
-          expect(letter.letter).toMatchObject({ requeues: 1, nextRedriveAt: null })
+          expect(letter.letter).toMatchObject({ requeueCount: 1, nextRedriveAt: null })
           const [record] = letter.letter.redrives
           expect(record).toMatchObject({ number: 1, outcome: 'unknown' })
           expect(record?.endedAt).toBe(letter.updatedAt)
           expect(letter.updatedAt).toBeGreaterThanOrEqual(noon)
-          expect(await given.storage.counts({ queue: letters })).toMatchObject([{ waiting: 1, leased: 0 }])
+          expect(await given.storage.readCounts({ queue: letters })).toMatchObject([{ waiting: 1, leased: 0 }])
           if (lose === ways['its queue was deleted']) return
           const [again] = await actions.redrive([letterId], { now: noon + 10_000 * day, isDueOnly: true })
           expect(again).toMatchObject({ isStarted: false, refusal: 'not-due' })
@@ -365,7 +365,7 @@ describeStores('a redrive', (given) => {
       const once = { mode: 'manual', redrivesMax: 1, backoff: inAnHour } as const
       const { work, letterId, sent } = await actions.redriveNewLetter({}, { redrive: once })
       await given.run({ op: 'delete', queue: work, partition: 0, ids: [sent.id] })
-      expect(await actions.readLetter(letterId)).toMatchObject({ state: 'dead', redrives: 1 })
+      expect(await actions.readLetter(letterId)).toMatchObject({ state: 'dead', retryCount: 1 })
     })
 
     it('deleting a queue ends the redrives of its items as unknown', async () => {
@@ -374,13 +374,13 @@ describeStores('a redrive', (given) => {
       await actions.redrive(ids)
       await given.run({ op: 'delete-queue', name: work })
       const letters = await given.storage.getLetters(ids)
-      expect(new Set(letters.map(({ state, redrives }) => `${state} ${redrives}`))).toEqual(
+      expect(new Set(letters.map(({ state, retryCount }) => `${state} ${retryCount}`))).toEqual(
         new Set(['waiting 1']),
       )
     })
 
     it('deleting a done item keeps its letter resolved', async () => {
-      const { work, letterId, sent } = await actions.redriveNewLetter({ keepDoneUs: day })
+      const { work, letterId, sent } = await actions.redriveNewLetter({ doneRetentionUs: day })
       await actions.complete(await actions.leaseOne(sent))
       const resolved = await actions.readLetter(letterId)
       await given.run({ op: 'delete', queue: work, partition: 0, ids: [sent.id] })
@@ -399,7 +399,7 @@ describeStores('a redrive', (given) => {
       expect(letter).toMatchObject({
         sourceId: item.id,
         state: 'waiting',
-        redrives: 0,
+        retryCount: 0,
         origin: { name: work },
         payload: bytes('item-0'),
         letterId: null,
@@ -416,7 +416,7 @@ describeStores('a redrive', (given) => {
       expect(await actions.complete(item)).toMatchObject({ isSettled: true, changes: [{ to: 'removed' }] })
       const [rest] = await actions.listItems(work)
       await given.run({ op: 'delete', queue: work, partition: 0, ids: [rest?.id ?? ''] })
-      expect(await given.storage.counts({ queue: work })).toMatchObject([
+      expect(await given.storage.readCounts({ queue: work })).toMatchObject([
         { completed: 1, deleted: 1, waiting: 0 },
       ])
     })

@@ -60,7 +60,7 @@ describeStores('a redrive', (given) => {
       })
       const item = await actions.leaseOne({ queue: work, partition: 0 })
       expect(await actions.declareDead(item)).toMatchObject({ changes: [{ to: 'returned', queue: letters }] })
-      expect(await actions.readLetter(letterId)).toMatchObject({ state: 'waiting', redrives: 1 })
+      expect(await actions.readLetter(letterId)).toMatchObject({ state: 'waiting', retryCount: 1 })
     })
 
     it('a resolved or discarded letter is not redriven', async () => {

@@ -1,7 +1,7 @@
 /** Starting a redrive: the item that is sent, and at most one redrive in progress per letter. */
 import { describe, expect, it } from 'vitest'
 import { redriveHolder } from '../../../src/core/letter.ts'
-import { aFailure, bytes, day, hour, minute, newItems, noon, textOf } from '../../make.ts'
+import { aFailure, bytes, day, hour, minute, newItems, noon, toText } from '../../make.ts'
 import { expectRefusal } from '../support/expect-refusal.ts'
 import { aLetter, automatic, createLetterActions, refused } from '../support/letter-actions.ts'
 import { describeStores } from '../support/test-stores.ts'
@@ -70,7 +70,7 @@ describeStores('a redrive', (given) => {
     }
 
     it('a redrive sends the same bytes to the origin as a new item that names its letter', async () => {
-      const { work } = await actions.createQueues({ partitions: 3, expireUs: 5 * hour })
+      const { work } = await actions.createQueues({ partitions: 3, expireTimeoutUs: 5 * hour })
       const [letterId = ''] = await actions.produceDead(
         work,
         [{ ...whole, attemptsMax: 9 }],
@@ -105,14 +105,14 @@ describeStores('a redrive', (given) => {
           failure: null,
           history: [],
           origin: null,
-          diedAt: null,
+          deadLetteredAt: null,
           letterId,
-          redrives: 1,
+          retryCount: 1,
           groupId: null,
           letter: null,
         },
       ])
-      expect(await given.storage.counts({ queue: work })).toMatchObject(
+      expect(await given.storage.readCounts({ queue: work })).toMatchObject(
         [0, 1, 2].map((partition) => ({ partition, waiting: partition === sent.partition ? 1 : 0 })),
       )
     })
@@ -136,7 +136,7 @@ describeStores('a redrive', (given) => {
 
     it('a redriven item is leased like any other item', async () => {
       const { letterId, sent } = await actions.redriveNewLetter()
-      expect(await actions.leaseOne(sent)).toMatchObject({ id: sent.id, letterId, redrives: 1, attempts: 1 })
+      expect(await actions.leaseOne(sent)).toMatchObject({ id: sent.id, letterId, retryCount: 1, attempts: 1 })
     })
 
     it('the list of edited versions has the payloads of the newest ones, up to 16 MiB', async () => {
@@ -182,7 +182,7 @@ describeStores('a redrive', (given) => {
       await actions.declareDead(await actions.leaseOne({ queue: work, partition: 0 }))
       expect(await actions.readLetter(letterId)).toMatchObject({
         ...whole,
-        redrives: 1,
+        retryCount: 1,
         createdAt: before.createdAt,
       })
 
@@ -224,7 +224,7 @@ describeStores('a redrive', (given) => {
       )
       expect(await actions.readLetter(letterId)).toEqual(before)
       expect(await actions.listItems(work)).toEqual([])
-      expect(await given.storage.counts({ queue: letters })).toMatchObject([{ waiting: 1, leased: 0 }])
+      expect(await given.storage.readCounts({ queue: letters })).toMatchObject([{ waiting: 1, leased: 0 }])
     })
   })
 
@@ -238,11 +238,11 @@ describeStores('a redrive', (given) => {
         state: 'leased',
         lease: { holder: redriveHolder },
         attempts: 0,
-        redrives: 0,
+        retryCount: 0,
         updatedAt: noon + minute,
-        diedAt: noon,
+        deadLetteredAt: noon,
         letter: {
-          requeues: 1,
+          requeueCount: 1,
           lastRedriveAt: noon + minute,
           nextRedriveAt: null,
           redrives: [
@@ -259,7 +259,7 @@ describeStores('a redrive', (given) => {
           ],
         },
       })
-      expect(await given.storage.counts({ queue: letters })).toMatchObject([
+      expect(await given.storage.readCounts({ queue: letters })).toMatchObject([
         { waiting: 0, leased: 1, accepted: 1 },
       ])
     })
@@ -295,7 +295,7 @@ describeStores('a redrive', (given) => {
     })
 
     it('a redrive stays in progress while its item lives', async () => {
-      const { work, letterId, sent } = await actions.redriveNewLetter({ expireUs: 100_000 * day })
+      const { work, letterId, sent } = await actions.redriveNewLetter({ expireTimeoutUs: 100_000 * day })
       await actions.leaseOne(sent)
       const { changes } = await given.run({ op: 'advance', now: noon + 10_000 * day, countMax: 10 })
       expect(changes).toMatchObject([{ fromQueue: work, to: 'waiting', cause: 'lease-end' }])
@@ -303,7 +303,7 @@ describeStores('a redrive', (given) => {
     })
 
     it('a redrive continues through retries, lease ends and schedules of its item', async () => {
-      const { letterId, sent } = await actions.redriveNewLetter({ attemptsMax: 10, leaseUs: minute })
+      const { letterId, sent } = await actions.redriveNewLetter({ attemptsMax: 10, leaseTimeoutUs: minute })
       await actions.retryLater(await actions.leaseOne(sent))
       await actions.leaseOne(sent)
       await given.run({ op: 'advance', now: noon + hour, countMax: 10 })
@@ -313,8 +313,8 @@ describeStores('a redrive', (given) => {
       await given.run({ op: 'retry', queue, partition, items, now: noon + hour })
       await given.run({ op: 'advance', now: noon + 2 * hour, countMax: 10 })
       const last = await actions.leaseOne(sent, noon + 2 * hour)
-      expect(last).toMatchObject({ rootId: sent.id, letterId, redrives: 1, attempts: 4 })
-      expect(await actions.readLetter(letterId)).toMatchObject({ state: 'leased', redrives: 0, history: [] })
+      expect(last).toMatchObject({ rootId: sent.id, letterId, retryCount: 1, attempts: 4 })
+      expect(await actions.readLetter(letterId)).toMatchObject({ state: 'leased', retryCount: 0, history: [] })
       await actions.complete(last, noon + 2 * hour)
       expect(await actions.readLetter(letterId)).toMatchObject({ state: 'done', endedAt: noon + 2 * hour })
     })
@@ -373,7 +373,7 @@ describeStores('a redrive', (given) => {
       expect(await next()).toBe(noon + minute + hour)
       await dieAgain(noon + day)
       expect(await next()).toBeNull()
-      expect(await actions.readLetter(letterId)).toMatchObject({ state: 'dead', redrives: 2 })
+      expect(await actions.readLetter(letterId)).toMatchObject({ state: 'dead', retryCount: 2 })
     })
 
     const spread = { kind: 'fixed', delayUs: hour, jitter: 0.5 } as const
@@ -427,15 +427,15 @@ describeStores('a redrive', (given) => {
         { letterId: a, state: null },
       ])
       const [first, second, third, fourth] = await given.storage.getLetters([a, b, c, idle])
-      expect(first).toMatchObject({ state: 'done', endedAt: noon + minute, redrives: 0 })
-      expect(second).toMatchObject({ redrives: 1, failure, letter: { nextRedriveAt: noon + minute + hour } })
+      expect(first).toMatchObject({ state: 'done', endedAt: noon + minute, retryCount: 0 })
+      expect(second).toMatchObject({ retryCount: 1, failure, letter: { nextRedriveAt: noon + minute + hour } })
       expect(third).toMatchObject({
-        redrives: 1,
-        failure: { reason: 'http_503' },
+        retryCount: 1,
+        failure: { errorCode: 'http_503' },
         letter: { nextRedriveAt: null },
       })
       expect(third?.letter?.redrives).toMatchObject([{ outcome: 'unknown', endedAt: noon + minute }])
-      expect(fourth).toMatchObject({ redrives: 0, letter: { requeues: 0 } })
+      expect(fourth).toMatchObject({ retryCount: 0, letter: { requeueCount: 0 } })
       await given.run({ op: 'delete', queue: work, partition: 0, ids })
       expect(await actions.readLetter(a)).toEqual(first)
     })
@@ -454,6 +454,6 @@ describeStores('a redrive', (given) => {
       const { message } = await expectRefusal(given.run(edit), 'LETTER_NOT_FOUND')
       expect(message).toBe(`letter ${letterId} does not exist or is archived`)
     }
-    expect((await actions.listItems(work)).map(({ payload }) => textOf(payload))).toEqual(['item-0'])
+    expect((await actions.listItems(work)).map(({ payload }) => toText(payload))).toEqual(['item-0'])
   })
 })

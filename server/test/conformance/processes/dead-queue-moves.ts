@@ -21,12 +21,12 @@ const tick = (us = 1): number => {
 const movedIds = (changes: readonly ItemChange[]): string[] =>
   changes.flatMap((change) => (change.to === 'moved' ? [change.fromId] : []))
 
-async function produce(expireUs: number): Promise<void> {
+async function produce(expireTimeoutUs: number): Promise<void> {
   const count = 1 + below(6)
   const batch = `${task.seed}.${++batches}`
   const items = Array.from({ length: count }, (_, index) => ({
     payload: bytes(`${batch}.${index}/${count}`),
-    expireDeadline: now + expireUs,
+    expireDeadline: now + expireTimeoutUs,
   }))
   await storage.write([{ op: 'produce', queue, partition: 0, items, now: tick() }])
   report('produced', { batch, count })

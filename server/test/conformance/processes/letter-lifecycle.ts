@@ -5,7 +5,7 @@
  */
 import { KnownError } from '../../../src/errors.ts'
 import { openStorage } from '../../../src/storage/open-storage.ts'
-import { bytes, minute, textOf } from '../../make.ts'
+import { bytes, minute, toText } from '../../make.ts'
 import { createSeededRandom } from '../../seeded-random.ts'
 import { listArchivedLetters, listLetters } from '../support/list-letters.ts'
 import { readTask, report, waitForMessage } from './parent-channel.ts'
@@ -24,7 +24,7 @@ const tick = (us = 1): number => {
   return now
 }
 const rules = { isDeadAllowed: true, isCapped: false, actor: 'child' }
-const trace = { actor: 'child', action: 'queue.clear', reason: 'clean up', requestId: '', details: {} }
+const audit = { actor: 'child', action: 'queue.clear', reason: 'clean up', requestId: '', details: {} }
 const error = (): object => ({ errorClass: pick(['A', 'B']), message: pick(['HTTP 503: x', 'gone']) })
 
 async function produceDead(): Promise<void> {
@@ -76,20 +76,20 @@ async function settle(): Promise<void> {
   const at = { queue: work, partition: 0 }
   const [leased] = await storage.write([{ op: 'lease', ...at, holders, now: tick() }])
   const [one, two, ...rest] = leased
-  const ordinary = leased.filter(({ letterId }) => letterId === null).map(({ payload }) => textOf(payload))
+  const ordinary = leased.filter(({ letterId }) => letterId === null).map(({ payload }) => toText(payload))
   report('doing', { action: 'settle', names: ordinary })
   if (one !== undefined) {
     const [settled] = await storage.write([{ op: 'complete', ...at, ids: [one.id], now: tick() }])
-    if (settled.isSettled) report('did', { action: 'complete', letterId: one.letterId, number: one.redrives })
+    if (settled.isSettled) report('did', { action: 'complete', letterId: one.letterId, number: one.retryCount })
   }
   if (two !== undefined) {
     const [deleted] = await storage.write([{ op: 'delete', ...at, ids: [two.id] }])
-    if (deleted.removed > 0) report('did', { action: 'lose', letterId: two.letterId, number: two.redrives })
+    if (deleted.removed > 0) report('did', { action: 'lose', letterId: two.letterId, number: two.retryCount })
   }
   const items = rest.map(({ id }) => ({ id, availableAt: null, isDead: true, error: error() }))
   const [settled] = await storage.write([{ op: 'retry', ...at, items, now: tick() }])
   if (!settled.isSettled) return
-  const came = rest.map(({ letterId, redrives }) => [letterId, redrives])
+  const came = rest.map(({ letterId, retryCount }) => [letterId, retryCount])
   report('did', { action: 'return', letters: came })
 }
 
@@ -108,7 +108,7 @@ async function discard(): Promise<void> {
 async function clear(): Promise<void> {
   report('doing', { action: 'clear' })
   const what = { isWaiting: true, isScheduled: true, isLeased: below(2) === 0, countMax: 1 + below(20) }
-  await storage.write([{ op: 'clear', queue: letters, ...what, now: tick(), trace: { ...trace, at: now } }])
+  await storage.write([{ op: 'clear', queue: letters, ...what, now: tick(), audit: { ...audit, at: now } }])
   report('did', { action: 'clear' })
 }
 
@@ -119,7 +119,7 @@ async function deleteLetters(): Promise<void> {
     .map(({ id }) => id)
   report('doing', { action: 'delete' })
   const command = { op: 'delete', queue: letters, partition: 0, ids, now: tick() } as const
-  await storage.write([{ ...command, trace: { ...trace, at: now } }]).catch((problem: unknown) => {
+  await storage.write([{ ...command, trace: { ...audit, at: now } }]).catch((problem: unknown) => {
     if (!(problem instanceof KnownError) || problem.code !== 'LETTER_NOT_DISCARDABLE') throw problem
   })
   report('did', { action: 'delete' })

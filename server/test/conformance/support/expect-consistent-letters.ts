@@ -16,7 +16,7 @@ export async function expectConsistentLetters(storage: Storage, items: readonly 
   for (const item of items) expectFactsOfLettersOnly(item)
   expectOneRedriveEach(letters, items)
 
-  const by = ['queue', 'state', 'group', 'redrives'] as const
+  const by = ['queue', 'state', 'group', 'retryCount'] as const
   expect(sortCounts(await storage.countLetters({ filter: {}, by })), 'letters by group').toEqual(
     recount(letters),
   )
@@ -48,9 +48,9 @@ export async function listAllGroups(storage: Storage): Promise<GroupFacts[]> {
 }
 
 function expectFactsOfLettersOnly(item: Item): void {
-  const has = { group: item.groupId !== null, facts: item.letter !== null, diedAt: item.diedAt !== null }
+  const has = { group: item.groupId !== null, facts: item.letter !== null, deadLetteredAt: item.deadLetteredAt !== null }
   if (isLetter(item)) {
-    expect(has, `letter ${item.rootId}`).toEqual({ group: true, facts: true, diedAt: true })
+    expect(has, `letter ${item.rootId}`).toEqual({ group: true, facts: true, deadLetteredAt: true })
   } else expect(has, `item ${item.id}`).toMatchObject({ group: false, facts: false })
 }
 
@@ -67,7 +67,7 @@ function expectOneRedriveEach(letters: readonly Item[], items: readonly Item[]):
       newest?.outcome === null,
     )
     if (!isRedriving(letter) || newest?.target.kind !== 'queue') continue
-    const sent = alive.filter((item) => item.letterId === letter.rootId && item.redrives === newest.number)
+    const sent = alive.filter((item) => item.letterId === letter.rootId && item.retryCount === newest.number)
     expect(
       sent.map(({ queue, partition }) => ({ queue, partition })),
       `the redrive of ${letter.rootId}`,
@@ -82,16 +82,16 @@ function expectConsistentGroup(group: GroupFacts, inside: readonly Item[]): void
     count: inside.length,
     states,
   })
-  const newest = inside.length === 0 ? null : Math.max(...inside.map(({ diedAt }) => diedAt ?? 0))
+  const newest = inside.length === 0 ? null : Math.max(...inside.map(({ deadLetteredAt }) => deadLetteredAt ?? 0))
   expect(group.lastSeenAt, `last seen of group ${group.id}`).toBeGreaterThanOrEqual(group.firstSeenAt)
-  const samples = inside.filter((letter) => letter.diedAt === newest).map((letter) => letter.rootId)
+  const samples = inside.filter((letter) => letter.deadLetteredAt === newest).map((letter) => letter.rootId)
   expect(inside.length === 0 ? [null] : samples, `sample of group ${group.id}`).toContain(group.sampleId)
 }
 
 function recount(letters: readonly Item[]): LetterCount[] {
   const sums = new Map<string, LetterCount>()
   for (const letter of letters) {
-    const redrives = Math.min(letter.redrives, redrivesCounted)
+    const redrives = Math.min(letter.retryCount, redrivesCounted)
     const of = { queue: letter.queue, state: toGauge(letter), group: letter.groupId ?? -1, redrives }
     const key = JSON.stringify(of)
     sums.set(key, { ...of, count: (sums.get(key)?.count ?? 0) + 1 })
@@ -113,8 +113,8 @@ function causesOf(letter: Item): object[] {
 }
 
 /** The fields that all letters of a group have in common. Letters with other messages may join a group. */
-function causes({ origin, reason, errorClass }: Pick<GroupFacts, 'origin' | 'reason' | 'errorClass'>) {
-  return { origin, reason, errorClass }
+function causes({ origin, errorCode, errorClass }: Pick<GroupFacts, 'origin' | 'errorCode' | 'errorClass'>) {
+  return { origin, reason: errorCode, errorClass }
 }
 
 function nonZero(states: GroupFacts['states']): Record<string, number> {

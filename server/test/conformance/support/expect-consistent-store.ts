@@ -13,7 +13,7 @@ import { conservationGap, countGauges, listAll, listAllArchived } from './store-
 export async function expectConsistentStore(storage: Storage): Promise<void> {
   expect(await storage.verify(), 'verify finds nothing').toEqual([])
   expect((await verifyAudit(storage)).faults, 'the audit log is intact').toEqual([])
-  const counts = await storage.counts({})
+  const counts = await storage.readCounts({})
   for (const row of counts) expect(conservationGap(row), `conservation in ${partitionName(row)}`).toBe(0)
 
   const all: Item[] = []
@@ -47,7 +47,7 @@ export async function expectConsistentStore(storage: Storage): Promise<void> {
 /** Runs after all items, so that no other read comes between the items and their counts. */
 async function expectConsistentArchive(storage: Storage): Promise<void> {
   for (const { name } of await storage.listQueues({ countMax: 10_000 })) {
-    const rows = await storage.counts({ queue: name })
+    const rows = await storage.readCounts({ queue: name })
     const archive = await listAllArchived(storage, name)
     const recounted = rows.map((row) => archive.filter((item) => item.partition === row.partition).length)
     expect(

@@ -14,12 +14,12 @@ export function matchesFilter(letter: Item, filter: LetterFilter): boolean {
     isAmong(toGauge(letter), filter.states) &&
     isAmong(letter.groupId ?? -1, filter.groupIds) &&
     isAmong(cause.origin, filter.origins) &&
-    isAmong(cause.reason, filter.reasons) &&
+    isAmong(cause.errorCode, filter.errorCodes) &&
     isAmong(cause.slug, filter.slugs) &&
     isAmong(cause.errorClass, filter.errorClasses) &&
-    letter.redrives >= (filter.redrives?.min ?? 0) &&
-    letter.redrives <= (filter.redrives?.max ?? Number.POSITIVE_INFINITY) &&
-    isWithin(letter.diedAt, filter.died) &&
+    letter.retryCount >= (filter.retryCount?.min ?? 0) &&
+    letter.retryCount <= (filter.retryCount?.max ?? Number.POSITIVE_INFINITY) &&
+    isWithin(letter.deadLetteredAt, filter.died) &&
     isWithin(letter.updatedAt, filter.updated) &&
     isWithin(failure?.lastFailedAt ?? null, filter.lastFailed) &&
     matchesIds(letter, filter) &&

@@ -10,7 +10,7 @@ import type { StoreFixture } from './test-stores.ts'
 
 export const wholeQuery: LettersQuery = {
   filter: {},
-  order: 'diedAt',
+  order: 'deadLetteredAt',
   isDescending: false,
   countMax: 1_000,
   examinedMax: 10_000,

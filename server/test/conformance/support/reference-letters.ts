@@ -13,7 +13,7 @@ import {
   restoreLetter,
   startRedrive,
 } from '../../../src/core/letter.ts'
-import { archivedStates } from '../../../src/core/letter-class.ts'
+import { listArchivedStates } from '../../../src/core/letter-class.ts'
 import { findDiscardRefusal, findRedriveRefusal } from '../../../src/core/letter-decisions.ts'
 import type { Queue } from '../../../src/core/queue.ts'
 import type { Archive } from '../../../src/storage/contract/archive.ts'
@@ -69,7 +69,7 @@ export class ReferenceLetters {
       const { kind, encoding, reference, key, headers, priority, payload } = letter
       const same = { kind, encoding, reference, key, headers, priority, payload }
       const id = this.#rows.takeNewId(at, reported.id)
-      this.#rows.add(newItem({ ...same, letterId: letter.rootId, redrives: number }, at, id, queue))
+      this.#rows.add(newItem({ ...same, letterId: letter.rootId, retryCount: number }, at, id, queue))
       const target = { kind: 'queue', name, partition: reported.partition, id } as const
       const { campaign = null } = asked
       const { edit = null } = reported
@@ -128,7 +128,7 @@ export class ReferenceLetters {
       const target = record?.target.name ?? ''
       const item = this.#rows
         .items(target)
-        .find((each) => each.letterId === letterId && each.redrives === record?.number)
+        .find((each) => each.letterId === letterId && each.retryCount === record?.number)
       if (item?.state !== 'waiting' || item.attempts > 0 || item.id !== record?.target.id)
         return refuse('leased')
       this.#rows.remove(item, 'deleted')
@@ -181,7 +181,7 @@ export class ReferenceLetters {
   archive(command: Archive, result: Results['archive'], left: readonly Item[]): void {
     const { states = ['done', 'dead', 'discarded'] } = command
     const { letterClass } = this.#rows.queue(command.queue)
-    const leaving: readonly string[] = states === 'by-class' ? archivedStates(letterClass) : states
+    const leaving: readonly string[] = states === 'by-class' ? listArchivedStates(letterClass) : states
     const ended = this.#rows
       .items(command.queue)
       .flatMap((item) => ('endedAt' in item ? [item] : []))
@@ -234,6 +234,6 @@ export class ReferenceLetters {
 
 /** In the order of death. */
 function isBehind(item: Item, { value, id }: LetterCursor): boolean {
-  const diedAt = item.diedAt ?? 0
-  return diedAt > value || (diedAt === value && item.id > id)
+  const deadLetteredAt = item.deadLetteredAt ?? 0
+  return deadLetteredAt > value || (deadLetteredAt === value && item.id > id)
 }

@@ -9,11 +9,11 @@ import { applyTransition } from '../../../src/core/apply-transition.ts'
 import { createDeadLetter, mapPartition } from '../../../src/core/dead-letter.ts'
 import type { Instant } from '../../../src/core/instant.ts'
 import { type Item, type Leased, type Waiting, withBytes } from '../../../src/core/item.ts'
-import { discardLetter, isRedriving, newLetterFacts } from '../../../src/core/letter.ts'
+import { discardLetter, isRedriving, createLetterFacts } from '../../../src/core/letter.ts'
 import {
   complete,
   createUnknownOutcome,
-  dueAt,
+  computeDueAt,
   killWithoutLetter,
   onDue,
   retryItem,
@@ -62,7 +62,7 @@ export class ReferenceModel extends ReferenceRows {
 
   produce(command: Produce, result: ProduceResult): void {
     const queue = this.queue(command.queue)
-    const deadline = command.now + queue.leaseUs
+    const deadline = command.now + queue.leaseTimeoutUs
     expect(result.ids).toHaveLength(command.items.length)
     for (const [index, spec] of command.items.entries()) {
       const waiting = newItem(spec, command, this.takeNewId(command, result.ids[index]), queue)
@@ -85,9 +85,9 @@ export class ReferenceModel extends ReferenceRows {
       if (id === null) continue
       const item = newItem(spec, command, this.takeNewId(command, id), queue)
       expect(times).toEqual({ createdAt: item.createdAt, expireDeadline: item.expireDeadline })
-      const { attempts = 0, origin = null, failure = null, diedAt = origin ? command.now : null } = spec
-      const letter = origin === null ? null : newLetterFacts(command.now, queue.redrive, () => noChance)
-      const imported: Waiting = { ...item, sourceId, attempts, origin, failure, diedAt, letter }
+      const { attempts = 0, origin = null, failure = null, deadLetteredAt = origin ? command.now : null } = spec
+      const letter = origin === null ? null : createLetterFacts(command.now, queue.redrive, () => noChance)
+      const imported: Waiting = { ...item, sourceId, attempts, origin, failure, deadLetteredAt, letter }
       this.add(spec.lease ? leaseOf(imported, spec.lease.holder, spec.lease.deadline) : imported)
     }
   }
@@ -100,7 +100,7 @@ export class ReferenceModel extends ReferenceRows {
       .toSorted((a, b) => b.priority - a.priority || byId(a, b))
     const given = queue.isPaused ? [] : ready.slice(0, command.holders.length)
     const expected = given.map((item, index) => ({
-      ...leaseOf(item, command.holders[index] ?? '', command.now + queue.leaseUs),
+      ...leaseOf(item, command.holders[index] ?? '', command.now + queue.leaseTimeoutUs),
       attempts: item.attempts + 1,
       updatedAt: command.now,
     }))
@@ -151,7 +151,7 @@ export class ReferenceModel extends ReferenceRows {
 
   advance(command: Advance, result: AdvanceResult): void {
     const due = this.allItems
-      .map((item) => ({ item, at: dueAt(item, this.queue(item.queue)) }))
+      .map((item) => ({ item, at: computeDueAt(item, this.queue(item.queue)) }))
       .filter(({ at }) => at !== null && at <= command.now)
       .toSorted((a, b) => Number(a.at) - Number(b.at) || byId(a.item, b.item))
       .map(({ item }) => item)
@@ -303,7 +303,7 @@ export class ReferenceModel extends ReferenceRows {
 
   /** Nothing takes an open letter away: it is discarded, or kept while its redrive is in progress. */
   #takeAway(
-    { now, trace }: Delete | Clear,
+    { now, audit }: Delete | Clear,
     found: readonly Item[],
     result: RemoveResult,
     next: string | null,
@@ -316,7 +316,7 @@ export class ReferenceModel extends ReferenceRows {
     expect(result).toEqual({ removed: gone.length, discarded: discarded.length, next })
     for (const item of discarded) {
       const at = now ?? endedAt(item.rootId)
-      this.replace(item, withBytes(discardLetter(item, trace?.reason ?? '', at), item))
+      this.replace(item, withBytes(discardLetter(item, audit?.reason ?? '', at), item))
     }
     for (const item of gone) this.remove(item, 'deleted')
     for (const item of gone) {

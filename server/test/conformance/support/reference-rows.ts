@@ -14,9 +14,9 @@ import {
   type Waiting,
   withBytes,
 } from '../../../src/core/item.ts'
-import { baseOf, endRedrive, isRedriving, noDeadline } from '../../../src/core/letter.ts'
+import { copyBase, endRedrive, isRedriving, noDeadline } from '../../../src/core/letter.ts'
 import type { Queue } from '../../../src/core/queue.ts'
-import { dueAt } from '../../../src/core/transitions.ts'
+import { computeDueAt } from '../../../src/core/transitions.ts'
 import type { ArchivedItem } from '../../../src/storage/contract/archive.ts'
 import type { Counts } from '../../../src/storage/contract/counts.ts'
 import type { ItemToImport, NewItem } from '../../../src/storage/contract/items.ts'
@@ -80,7 +80,7 @@ export class ReferenceRows {
 
   nextDueAt(): Instant | null {
     const times = this.#items
-      .flatMap((item) => dueAt(item, this.queue(item.queue)) ?? [])
+      .flatMap((item) => computeDueAt(item, this.queue(item.queue)) ?? [])
       .filter((at) => at < noDeadline)
     return times.length === 0 ? null : Math.min(...times)
   }
@@ -161,7 +161,7 @@ export class ReferenceRows {
   findRedrivingLetter(item: Item): Leased | undefined {
     const letter = item.letterId === null ? undefined : this.findLetter(item.letterId)
     if (letter?.state !== 'leased' || !isRedriving(letter)) return undefined
-    return letter.letter?.redrives[0]?.number === item.redrives ? letter : undefined
+    return letter.letter?.redrives[0]?.number === item.retryCount ? letter : undefined
   }
 
   /** The outcome, if a letter waits for it. */
@@ -199,13 +199,13 @@ export function newItem(spec: NewItem | ItemToImport, at: ProducedAt, id: string
     attempts: 0,
     attemptsMax: 0,
     availableAt: null,
-    expireDeadline: at.now + queue.expireUs,
+    expireDeadline: at.now + queue.expireTimeoutUs,
     letterId: null,
-    redrives: 0,
+    retryCount: 0,
     sourceId: null,
     failure: null,
     origin: null,
-    diedAt: null,
+    deadLetteredAt: null,
     history: [],
     groupId: null,
     letter: null,
@@ -221,7 +221,7 @@ export function newItem(spec: NewItem | ItemToImport, at: ProducedAt, id: string
 }
 
 export function leaseOf(item: Waiting, holder: string, deadline: Instant): Leased {
-  return withBytes({ ...baseOf(item), state: 'leased', lease: { holder, deadline } }, item)
+  return withBytes({ ...copyBase(item), state: 'leased', lease: { holder, deadline } }, item)
 }
 
 /** The store chooses group ids; expect-consistent-letters.ts checks them. */

@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe } from 'vitest'
 import { createDatabase } from '../../../../tools/services/index.ts'
 import { needs, requireService } from '../../../../tools/services/require-service.ts'
-import { fromDate } from '../../../src/core/instant.ts'
+import { toInstant } from '../../../src/core/instant.ts'
 import type { NewQueue } from '../../../src/core/queue.ts'
 import type { Command, ResultOf, Storage } from '../../../src/storage/contract/storage.ts'
 import { openStorage, type StoreOptions, type StoreTarget } from '../../../src/storage/open-storage.ts'
@@ -55,7 +55,7 @@ export async function createTestStore(name: StoreName): Promise<TestStore> {
   }
 }
 
-const wallClock = { now: () => fromDate(new Date()) }
+const wallClock = { now: () => toInstant(new Date()) }
 
 function toTestStore(name: StoreName, target: StoreTarget, dropPlace: () => Promise<void>): TestStore {
   const opened: Storage[] = []

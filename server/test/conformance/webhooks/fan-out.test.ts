@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { parseJobId } from '../../../src/core/webhook/job-id.ts'
-import { bytes, noon, second, textOf } from '../../make.ts'
+import { bytes, noon, second, toText } from '../../make.ts'
 import { describeStores } from '../support/test-stores.ts'
 import { createWebhookActions } from '../support/webhook-actions.ts'
 
@@ -25,7 +25,7 @@ describeStores('the fan-out of messages', (given) => {
         encoding: 'application/json',
       })
       expect(job?.payload).toHaveLength(0)
-      expect(textOf(job?.key ?? null)).toBe('m1')
+      expect(toText(job?.key ?? null)).toBe('m1')
       expect(parseJobId(job?.reference ?? '')).toEqual({ messageNumber: message.number, position })
     }
   })
@@ -59,10 +59,10 @@ describeStores('the fan-out of messages', (given) => {
     let now = noon
     const delays: number[] = []
     for (let attempt = 1; attempt <= 5; attempt++) {
-      const items = [{ id, isDead: false, error: { reason: 'http_503' }, chance: 0.9 }]
+      const items = [{ id, isDead: false, error: { errorCode: 'http_503' }, chance: 0.9 }]
       const settled = await given.run({ op: 'retry', queue, partition: 0, items, now })
       expect(settled).toMatchObject({ isSettled: true, changes: [{ to: 'scheduled', id }] })
-      const next = (await given.storage.nextDueAt()) ?? 0
+      const next = (await given.storage.readNextDueAt()) ?? 0
       delays.push((next - now) / second)
       now = next
       await given.run({ op: 'advance', now, countMax: 100 })
@@ -70,7 +70,7 @@ describeStores('the fan-out of messages', (given) => {
       expect(again).toMatchObject({ id, attempts: attempt + 1 })
     }
     expect(delays).toEqual([5, 30, 60, 120, 180])
-    const items = [{ id, isDead: false, error: { reason: 'http_503' }, chance: 0.9 }]
+    const items = [{ id, isDead: false, error: { errorCode: 'http_503' }, chance: 0.9 }]
     const died = await given.run({ op: 'retry', queue, partition: 0, items, now })
     expect(died).toMatchObject({ isSettled: true, changes: [{ to: 'moved' }] })
   })
@@ -84,11 +84,11 @@ describeStores('the fan-out of messages', (given) => {
     const [job] = await lease(queue)
     const reference = job?.reference ?? ''
     expect(await readState()).toMatchObject({ state: 'inflight' })
-    const dead = [{ id: job?.id ?? '', isDead: true, error: { reason: 'http_410' }, chance: 0 }]
+    const dead = [{ id: job?.id ?? '', isDead: true, error: { errorCode: 'http_410' }, chance: 0 }]
     await given.run({ op: 'retry', queue, partition: 0, items: dead, now: noon })
     const [letter] = await given.storage.listItems({ queue: deadQueue, countMax: 10 })
     expect(letter).toMatchObject({ sourceId: job?.id, reference, origin: { kind: 'webhook', name: queue } })
-    expect(textOf(letter?.payload ?? null)).toBe('payload of m')
+    expect(toText(letter?.payload ?? null)).toBe('payload of m')
     expect(letter?.headers).toEqual([['X-Tenant', bytes('a')]])
     expect(await given.storage.findLetterIds([reference])).toMatchObject([{ letterId: letter?.rootId }])
     expect(await readState()).toMatchObject({ state: 'dead', letterId: letter?.rootId, item: null })
@@ -100,7 +100,7 @@ describeStores('the fan-out of messages', (given) => {
     expect(await readState()).toMatchObject({ state: 'queued', item: { attempts: 0 } })
     const [again] = await lease(queue)
     expect(again).toMatchObject({ reference, letterId: letter?.rootId })
-    expect(textOf(again?.payload ?? null)).toBe('payload of m')
+    expect(toText(again?.payload ?? null)).toBe('payload of m')
     await given.run({ op: 'complete', queue, partition: 0, ids: [again?.id ?? ''], now: noon })
     expect(await readState()).toMatchObject({ state: 'delivered' })
     expect(await given.storage.listConsumerCounts('c4')).toMatchObject([

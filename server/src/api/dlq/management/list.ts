@@ -119,7 +119,7 @@ export const listRoute = route({
     const numbered = createNumberedQuery(query, times, page_size)
     const total = await readKnownTotal(letters, numbered, context.clock.now())
     const found = numbered === null ? emptyPage : await readNumberedPage(letters, { ...numbered, ...total })
-    const slugOf = await letters.slugs(found.letters)
+    const slugOf = await letters.computeSlugs(found.letters)
     const asked = { page, page_size, reason: reason ?? null, from: from ?? null, to: to ?? null }
     logEvent('dlq.list', startedMs, asked, request, context)
     return createSuccess({
@@ -156,7 +156,7 @@ function createNumberedQuery(
       ...(text !== '' && { text }),
       ...(topic !== undefined && { origins: [topic] }),
     },
-    order: order_by === 'created_at' ? 'diedAt' : 'updatedAt',
+    order: order_by === 'created_at' ? 'deadLetteredAt' : 'updatedAt',
     isDescending: order_dir === 'desc',
     page,
     pageSize,
@@ -184,8 +184,8 @@ function viewEntry(item: Item, reason: string): Static<typeof Entry> {
     entity: item.kind === '' ? 'item' : item.kind,
     reason,
     message: message === '' ? null : message,
-    created_at: formatInstant(item.diedAt ?? item.createdAt),
+    created_at: formatInstant(item.deadLetteredAt ?? item.createdAt),
     updated_at: formatInstant(item.updatedAt),
-    retry_count: (item.failure?.attempts ?? 0) + item.redrives,
+    retry_count: (item.failure?.attempts ?? 0) + item.retryCount,
   }
 }

@@ -105,8 +105,8 @@ export const purgeRoute = route({
         : await findOlder(letters, selection, context.dlqLimits.purgeMax)
 
     const isDryRun = request.body.dry_run === true
-    const trace = createTrace(request, describePurge(request.body))
-    const results = isDryRun || found.ids.length === 0 ? [] : await letters.discard(found.ids, trace)
+    const attribution = createTrace(request, describePurge(request.body))
+    const results = isDryRun || found.ids.length === 0 ? [] : await letters.discard(found.ids, attribution)
     const purged = results.filter((result) => result.isDiscarded).length
     const { matched, isExact, hasMore } = found
     const facts = {
@@ -137,26 +137,26 @@ function readSelection(body: Static<typeof Body>, countMax: number): Selection {
   const { ids: given, older_than, reason, match } = body
   const ids = given ?? []
   if (ids.length > 0 && typeof older_than === 'string')
-    throw bodyFault('ids', 'cannot be combined with older_than; give one of them')
+    throw createBodyFault('ids', 'cannot be combined with older_than; give one of them')
   if (ids.length > 0) {
-    if (reason != null) throw bodyFault('reason', 'cannot be combined with ids; give it with older_than')
-    if (match != null) throw bodyFault('match', 'cannot be combined with ids; give it with reason')
+    if (reason != null) throw createBodyFault('reason', 'cannot be combined with ids; give it with older_than')
+    if (match != null) throw createBodyFault('match', 'cannot be combined with ids; give it with reason')
     checkCount(ids, countMax)
     return { ids: parseLetterIds(ids) }
   }
-  if (typeof older_than !== 'string') throw bodyFault('ids', 'or older_than is required')
+  if (typeof older_than !== 'string') throw createBodyFault('ids', 'or older_than is required')
   const until = parseIsoTime('body.older_than', older_than).first
   return { until, ...readReason(body) }
 }
 
 function readReason({ reason, match }: Static<typeof Body>): Pick<OlderSelection, 'text' | 'slug'> {
   if (reason == null) {
-    if (match != null) throw bodyFault('match', 'needs a reason; omit match to purge letters with any reason')
+    if (match != null) throw createBodyFault('match', 'needs a reason; omit match to purge letters with any reason')
     return {}
   }
   const text = reason.trim()
   // An empty variable in a script must not purge all letters.
-  if (text === '') throw bodyFault('reason', 'is empty; omit it to purge letters with any reason')
+  if (text === '') throw createBodyFault('reason', 'is empty; omit it to purge letters with any reason')
   return match === 'code' ? { slug: text } : { text }
 }
 
@@ -164,10 +164,10 @@ function readReason({ reason, match }: Static<typeof Body>): Pick<OlderSelection
 function checkNotInFuture(until: Instant, { older_than, force }: Static<typeof Body>, now: Instant): void {
   if (until <= now || force === true) return
   const message = `is ${older_than}, which is in the future; it is now ${formatInstant(now)}. Set force to purge all letters`
-  throw bodyFault('older_than', message)
+  throw createBodyFault('older_than', message)
 }
 
-function bodyFault(field: string, message: string): InvalidRequest {
+function createBodyFault(field: string, message: string): InvalidRequest {
   return new InvalidRequest([{ field: `body.${field}`, message }])
 }
 
@@ -192,7 +192,7 @@ async function findOlder(
   }
   const found = await letters.list({
     filter,
-    order: 'diedAt',
+    order: 'deadLetteredAt',
     isDescending: false,
     countMax: countMax + 1,
     bytes: 'none',
@@ -203,7 +203,7 @@ async function findOlder(
     return { ids, matched: ids.length, isExact: true, hasMore: false }
   const count = await readNumberedPage(letters, {
     filter,
-    order: 'diedAt',
+    order: 'deadLetteredAt',
     isDescending: false,
     page: 1,
     pageSize: 1,

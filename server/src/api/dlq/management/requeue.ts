@@ -51,9 +51,9 @@ export const requeueRoute = route({
     checkCount(request.body.ids, context.dlqLimits.requeueMax)
     const ids = await resolveKnownIds(letters, parseLetterIds(request.body.ids))
 
-    const trace = createTrace(request, 'requeue')
+    const attribution = createTrace(request, 'requeue')
     const how = { target: null, edit: null, isDeadAllowed: true, isCapped: false }
-    const results = await letters.redrive(ids, how, trace)
+    const results = await letters.redrive(ids, how, attribution)
     const requeued = results.filter((result) => result.isStarted).map((result) => result.letterId)
     const skipped = results.flatMap((result) =>
       result.isStarted ? [] : [{ id: result.letterId, reason: toSkipReason(result.refusal) }],

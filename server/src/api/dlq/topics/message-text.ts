@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import { Type } from 'typebox'
 import type { Item } from '../../../core/item.ts'
 import { hasTooManyValues } from '../../../core/json-values.ts'
-import { ksuidToUuid } from '../../../core/ksuid.ts'
+import { convertToUuid } from '../../../core/ksuid.ts'
 import { toLetterStatus } from '../../../ops/letter-status.ts'
 import { component, describedWith } from '../../http/openapi/annotations.ts'
 import {
@@ -58,15 +58,15 @@ export type MessageFacts = Readonly<{
 export async function writeMessage(item: Item, facts: MessageFacts): Promise<Iterable<Part>> {
   const lastRetryAt = item.letter?.lastRedriveAt ?? null
   const head = JSON.stringify({
-    id: ksuidToUuid(item.rootId),
+    id: convertToUuid(item.rootId),
     original_topic: item.origin?.name ?? item.queue,
     error_message: item.failure?.message || 'unknown error',
-    retry_count: item.redrives,
+    retry_count: item.retryCount,
     max_retries: facts.retriesMax,
   })
   const tail = JSON.stringify({
     status: toLetterStatus(item.state),
-    created_at: formatInstant(item.diedAt ?? item.createdAt),
+    created_at: formatInstant(item.deadLetteredAt ?? item.createdAt),
     updated_at: formatInstant(item.updatedAt),
     last_retry_at: lastRetryAt === null ? null : formatInstant(lastRetryAt),
   })

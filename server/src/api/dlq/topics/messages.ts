@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import type { Item } from '../../../core/item.ts'
-import { ksuidToUuid } from '../../../core/ksuid.ts'
+import { convertToUuid } from '../../../core/ksuid.ts'
 import { KnownError } from '../../../errors.ts'
 import type { Letters } from '../../../letters/letters.ts'
 import { toLetterStatus } from '../../../ops/letter-status.ts'
@@ -63,9 +63,9 @@ export const messageRoutes = [
     handler: async (request, reply, context) => {
       const letters = context.letters()
       const { rootId } = await findMessage(letters, parseId(request.params.id))
-      const trace = createTrace(request, request.query.reason ?? request.body.reason ?? 'retry')
+      const attribution = createTrace(request, request.query.reason ?? request.body.reason ?? 'retry')
       const how = { target: null, edit: null, isDeadAllowed: false, isCapped: true }
-      const [result] = await letters.redrive([rootId], how, trace)
+      const [result] = await letters.redrive([rootId], how, attribution)
       const item = await findMessage(letters, rootId)
       if (result?.isStarted !== true)
         throw await createRetryError(context, item, result?.refusal ?? 'missing')
@@ -88,8 +88,8 @@ export const messageRoutes = [
       const given = parseId(request.params.id)
       const [letterId = null] = await letters.resolveIds([given])
       if (letterId === null) return { id: given }
-      const trace = createTrace(request, request.query.reason ?? 'delete')
-      const [result] = await letters.discard([letterId], trace)
+      const attribution = createTrace(request, request.query.reason ?? 'delete')
+      const [result] = await letters.discard([letterId], attribution)
       switch (result?.refusal ?? null) {
         case 'redriving':
         case 'leased':
@@ -99,7 +99,7 @@ export const messageRoutes = [
             await describeMessage(context, await findMessage(letters, letterId), 'cannot be deleted'),
           )
         default:
-          return { id: ksuidToUuid(letterId) }
+          return { id: convertToUuid(letterId) }
       }
     },
   }),
@@ -154,7 +154,7 @@ async function createRetryError(
 
 /** A topic of a cluster is never a queue with the same name. */
 function describeMissingTarget({ rootId, origin }: Item): string {
-  const [name, id] = [JSON.stringify(origin?.name ?? ''), ksuidToUuid(rootId)]
+  const [name, id] = [JSON.stringify(origin?.name ?? ''), convertToUuid(rootId)]
   return origin?.cluster == null
     ? `queue ${name} does not exist, so message ${id} cannot be sent to it`
     : `message ${id} came from topic ${name} of cluster ${JSON.stringify(origin.cluster)}, which this server cannot send to`
@@ -169,6 +169,6 @@ function describeDeadTarget({ queue, origin }: Item): string {
 
 async function describeMessage(context: ApiContext, item: Item, what: string): Promise<string> {
   const retriesMax = (await readRetriesMax(context, [item.queue]))(item.queue)
-  const id = ksuidToUuid(item.rootId)
-  return `message ${id} ${what}: status ${toLetterStatus(item.state)}, retries ${item.redrives}/${retriesMax}`
+  const id = convertToUuid(item.rootId)
+  return `message ${id} ${what}: status ${toLetterStatus(item.state)}, retries ${item.retryCount}/${retriesMax}`
 }

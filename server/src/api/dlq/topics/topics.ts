@@ -159,7 +159,7 @@ async function writeMessageList(
   const page_size = Math.min(Math.max(given.page_size, 1), pageSizeMax)
   const letters = context.letters()
   const filter = { origins: [topic], states: messageStates }
-  const query = { filter, order: 'diedAt', isDescending: true, page, pageSize: page_size } as const
+  const query = { filter, order: 'deadLetteredAt', isDescending: true, page, pageSize: page_size } as const
   const omitted = new Set<Item>()
   const found = await readNumberedPage(letters, query, readWithBytes(letters, omitted))
   const retriesMax = await readRetriesMax(
@@ -207,7 +207,7 @@ const campaignMsMax = 2_000
 async function retryAll(
   context: ApiContext,
   topic: string,
-  trace: Readonly<{ actor: string; reason: string; requestId: string }>,
+  attribution: Readonly<{ actor: string; reason: string; requestId: string }>,
 ) {
   const letters = context.letters()
   const filter: LetterFilter = { origins: [topic], states: ['waiting', 'scheduled'] }
@@ -231,7 +231,7 @@ async function retryAll(
       limit: null,
       expectedCount: null,
     },
-    trace,
+    attribution,
   )
   const last = await waitUntilSent(
     letters,

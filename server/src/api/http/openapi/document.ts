@@ -72,7 +72,7 @@ export function createOpenapi(routes: readonly Route[], version: string): object
     security: [{}],
     tags: tags.filter(({ name }) => used.has(name)),
     paths,
-    components: { schemas: schemas.components() },
+    components: { schemas: schemas.listComponents() },
   }
 }
 

@@ -1,5 +1,5 @@
 /** The errors that an operation may answer, by status, in the format of its dialect. */
-import { type ErrorCode, errorEntry, KnownError } from '../../../errors.ts'
+import { type ErrorCode, getErrorEntry, KnownError } from '../../../errors.ts'
 import { isReadPermission } from '../permission.ts'
 import type { Route } from '../route.ts'
 
@@ -50,6 +50,6 @@ export function listAnsweredErrors(row: Route): readonly AnsweredError[] {
   const request = { requestId: '', method, path, accept: undefined, bodyBytesMax: 0 }
   return listErrorCodes(row).map((code) => {
     const { status, body } = dialect.renderError(new KnownError(code, ''), request)
-    return { status, wireCode: dialect.readErrorCode(String(body)), hint: errorEntry(code).hint }
+    return { status, wireCode: dialect.readErrorCode(String(body)), hint: getErrorEntry(code).hint }
   })
 }

@@ -35,7 +35,7 @@ describe('schemas in OpenAPI', () => {
       $ref: '#/components/schemas/Point',
       description: 'Its end.',
     })
-    expect(Object.keys(writer.components())).toEqual(['Point'])
+    expect(Object.keys(writer.listComponents())).toEqual(['Point'])
   })
 
   it('two different schemas with one name are refused', () => {
@@ -54,7 +54,7 @@ describe('schemas in OpenAPI', () => {
     }
     const writer = createSchemaWriter()
     writer.write(component('Pick', exactlyOneOf(['by_id', 'all'], Type.Object(fields))))
-    expect(writer.components()).toEqual({
+    expect(writer.listComponents()).toEqual({
       Pick: {
         oneOf: [{ $ref: '#/components/schemas/PickWithById' }, { $ref: '#/components/schemas/PickWithAll' }],
       },

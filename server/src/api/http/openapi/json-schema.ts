@@ -10,7 +10,7 @@ export interface SchemaWriter {
   write(schema: object): JsonSchema
   /** Writes a schema as a component, with this name if it has none of its own. */
   writeNamed(schema: object, name: string): JsonSchema
-  components(): Record<string, JsonSchema>
+  listComponents(): Record<string, JsonSchema>
 }
 
 export function createSchemaWriter(): SchemaWriter {
@@ -18,11 +18,11 @@ export function createSchemaWriter(): SchemaWriter {
 
   const write = (schema: object): JsonSchema => {
     const { name } = readAnnotations(schema)
-    return name === undefined ? writeHere(schema) : refer(name, schema)
+    return name === undefined ? writeHere(schema) : createReference(name, schema)
   }
 
   /** A use with another description has it beside the reference. */
-  const refer = (name: string, schema: object): JsonSchema => {
+  const createReference = (name: string, schema: object): JsonSchema => {
     const $ref = refPrefix + name
     const { description, ...rest } = writeHere(schema)
     const known = components.get(name)
@@ -89,8 +89,8 @@ export function createSchemaWriter(): SchemaWriter {
 
   return {
     write,
-    writeNamed: (schema, name) => refer(readAnnotations(schema).name ?? name, schema),
-    components: () => Object.fromEntries([...components].sort(([a], [b]) => (a < b ? -1 : 1))),
+    writeNamed: (schema, name) => createReference(readAnnotations(schema).name ?? name, schema),
+    listComponents: () => Object.fromEntries([...components].sort(([a], [b]) => (a < b ? -1 : 1))),
   }
 }
 

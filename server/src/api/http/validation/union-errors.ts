@@ -29,7 +29,7 @@ function mergeOneUnion<F extends Fault>(
   schema: TSchema,
 ): readonly (F | Fault)[] {
   const own = faults.filter((fault) => isWithin(union, fault))
-  const alternatives = [...Map.groupBy(own, (fault) => alternativePath(union, fault))]
+  const alternatives = [...Map.groupBy(own, (fault) => toAlternativePath(union, fault))]
   const isOtherType = (fault: F): boolean =>
     (fault.keyword === 'type' || fault.keyword === 'const') && fault.instancePath === union.instancePath
   const sameType = alternatives.find(([, found]) => !found.some(isOtherType))
@@ -45,7 +45,7 @@ function isWithin(union: Fault, fault: Fault): boolean {
 }
 
 /** `#/properties/a/anyOf/0/items` → `#/properties/a/anyOf/0` */
-function alternativePath(union: Fault, fault: Fault): string {
+function toAlternativePath(union: Fault, fault: Fault): string {
   const start = `${union.schemaPath}/anyOf/`
   return start + fault.schemaPath.slice(start.length).split('/', 1)[0]
 }

@@ -2,7 +2,7 @@ import type { Queue } from '../../../core/queue.ts'
 import { isStorableText } from '../../../core/storable-text.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import { KnownError } from '../../../errors.ts'
-import { badRequest, type Fault } from '../protocol/fault.ts'
+import { createBadRequest, type Fault } from '../protocol/fault.ts'
 import { checkQueueName } from './names.ts'
 
 /** Finds a queue, or throws the contract's error. */
@@ -10,13 +10,13 @@ export async function findQueue(engine: Engine, name: string): Promise<Queue> {
   checkQueueName(name)
   // No queue name contains a NUL character, and PostgreSQL cannot search for one.
   const queue = !isStorableText(name) ? null : await engine.getQueue(name)
-  if (queue === null) throw unknownQueueFault(name)
+  if (queue === null) throw createUnknownQueueFault(name)
   return queue
 }
 
 export async function findPartition(engine: Engine, name: string, partition: number): Promise<Queue> {
   const queue = await findQueue(engine, name)
-  if (partition < 0 || partition >= queue.partitions) throw wrongPartitionFault(partition)
+  if (partition < 0 || partition >= queue.partitions) throw createWrongPartitionFault(partition)
   return queue
 }
 
@@ -37,7 +37,7 @@ export async function runInQueue<T>(
   checkQueueName(queueName)
   const lookUp = () =>
     partition === undefined ? findQueue(engine, queueName) : findPartition(engine, queueName, partition)
-  if (!isStorableText(queueName)) throw unknownQueueFault(queueName)
+  if (!isStorableText(queueName)) throw createUnknownQueueFault(queueName)
   try {
     check()
   } catch (error) {
@@ -48,17 +48,17 @@ export async function runInQueue<T>(
     return await work()
   } catch (error) {
     if (error instanceof KnownError) {
-      if (error.code === 'QUEUE_NOT_FOUND') throw unknownQueueFault(queueName)
-      if (error.code === 'PARTITION_NOT_FOUND') throw wrongPartitionFault(partition ?? 0)
+      if (error.code === 'QUEUE_NOT_FOUND') throw createUnknownQueueFault(queueName)
+      if (error.code === 'PARTITION_NOT_FOUND') throw createWrongPartitionFault(partition ?? 0)
     }
     throw error
   }
 }
 
-export function unknownQueueFault(name: string): Fault {
-  return badRequest(`queue does not exist; no such queue named '${name}'`)
+export function createUnknownQueueFault(name: string): Fault {
+  return createBadRequest(`queue does not exist; no such queue named '${name}'`)
 }
 
-function wrongPartitionFault(partition: number): Fault {
-  return badRequest(`partition is invalid; '${partition}' is not a valid partition`)
+function createWrongPartitionFault(partition: number): Fault {
+  return createBadRequest(`partition is invalid; '${partition}' is not a valid partition`)
 }

@@ -1,6 +1,6 @@
 import { normaliseDuration, parseFineDuration } from '../../../core/duration.ts'
 import { usPerMs } from '../../../core/instant.ts'
-import { badRequest } from '../protocol/fault.ts'
+import { createBadRequest } from '../protocol/fault.ts'
 
 const usMin = 10 * usPerMs
 const usMax = 15 * 60 * 1_000 * usPerMs
@@ -19,7 +19,7 @@ export function parseRequestTimeout(text: string): number {
     return lastUs
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    throw badRequest(`request timeout is invalid; ${why} - expected format: 900ms, 5m or 15m`)
+    throw createBadRequest(`request timeout is invalid; ${why} - expected format: 900ms, 5m or 15m`)
   }
 }
 
@@ -28,12 +28,12 @@ let lastUs = 0
 
 export function checkTimeoutGiven(timeoutUs: number): void {
   if (timeoutUs === 0)
-    throw badRequest("request timeout is required; '5m' is recommended, 15m is the maximum")
+    throw createBadRequest("request timeout is required; '5m' is recommended, 15m is the maximum")
 }
 
 export function checkTimeoutMin(timeoutUs: number, text: string): void {
   if (timeoutUs > usMin) return
-  throw badRequest(
+  throw createBadRequest(
     `request timeout is invalid; minimum timeout is '10ms' but '${normaliseDuration(text)}' was requested`,
   )
 }
@@ -41,7 +41,7 @@ export function checkTimeoutMin(timeoutUs: number, text: string): void {
 /** The message quotes the normalised `text`. `isIncluded`: whether the maximum itself is allowed. */
 export function checkTimeoutMax(timeoutUs: number, text: string, isIncluded: boolean): void {
   if (isIncluded ? timeoutUs <= usMax : timeoutUs < usMax) return
-  throw badRequest(
+  throw createBadRequest(
     `request timeout is invalid; maximum timeout is '15m' but '${normaliseDuration(text)}' was requested`,
   )
 }

@@ -6,7 +6,7 @@ import {
 } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { bodyBytesMax } from '../limits.ts'
 import { createCodec } from '../protocol/codec.ts'
-import { badRequest } from '../protocol/fault.ts'
+import { createBadRequest } from '../protocol/fault.ts'
 import { queueRoute } from '../protocol/queue-route.ts'
 import { settleItems } from './settle.ts'
 
@@ -36,9 +36,9 @@ export const completeRoute = queueRoute({
 
 function checkRequest({ requestTimeout, ids }: QueueCompleteRequest, itemsMax: number): number {
   const timeoutUs = parseRequestTimeout(requestTimeout)
-  if (ids.length === 0) throw badRequest('ids is invalid; list of ids cannot be empty')
+  if (ids.length === 0) throw createBadRequest('ids is invalid; list of ids cannot be empty')
   if (ids.length > itemsMax) {
-    throw badRequest(`ids is invalid; max_complete_batch_size is ${itemsMax} but received ${ids.length}`)
+    throw createBadRequest(`ids is invalid; max_complete_batch_size is ${itemsMax} but received ${ids.length}`)
   }
   checkTimeoutMax(timeoutUs, requestTimeout, true)
   // The contract has no minimum here; a negative timeout counts as none.

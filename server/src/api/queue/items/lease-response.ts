@@ -90,7 +90,7 @@ const itemTag = {
 function writeProtobuf({ queueName, partition, items }: LeaseResponse): Buffer {
   const sizes = new Array<number>(items.length)
   const deadlines = new Map<number, Uint8Array>()
-  let total = textSize(queueName) + (partition === 0 ? 0 : 1 + varintSize(partition))
+  let total = measureText(queueName) + (partition === 0 ? 0 : 1 + measureVarint(partition))
   for (let index = 0; index < items.length; index++) {
     const item = items[index] as Leased
     const { deadline } = item.lease
@@ -100,15 +100,15 @@ function writeProtobuf({ queueName, partition, items }: LeaseResponse): Buffer {
       deadlines.set(deadline, deadlineBytes)
     }
     const size =
-      textSize(item.encoding) +
-      textSize(item.kind) +
-      textSize(item.reference) +
-      textSize(item.id) +
-      (item.attempts === 0 ? 0 : 1 + varintSize(item.attempts)) +
-      (1 + varintSize(deadlineBytes.length) + deadlineBytes.length) +
-      bytesSize(item.payload.length)
+      measureText(item.encoding) +
+      measureText(item.kind) +
+      measureText(item.reference) +
+      measureText(item.id) +
+      (item.attempts === 0 ? 0 : 1 + measureVarint(item.attempts)) +
+      (1 + measureVarint(deadlineBytes.length) + deadlineBytes.length) +
+      measureBytes(item.payload.length)
     sizes[index] = size
-    total += 1 + varintSize(size) + size
+    total += 1 + measureVarint(size) + size
   }
 
   const out = Buffer.allocUnsafe(total)
@@ -154,16 +154,16 @@ function writeNumber(out: Buffer, at: number, fieldTag: number, value: number): 
   return next
 }
 
-function textSize(text: string): number {
-  return bytesSize(Buffer.byteLength(text))
+function measureText(text: string): number {
+  return measureBytes(Buffer.byteLength(text))
 }
 
 /** Includes tag and length. An empty field has size 0, because it is omitted. */
-function bytesSize(length: number): number {
-  return length === 0 ? 0 : 1 + varintSize(length) + length
+function measureBytes(length: number): number {
+  return length === 0 ? 0 : 1 + measureVarint(length) + length
 }
 
-function varintSize(value: number): number {
+function measureVarint(value: number): number {
   let size = 1
   for (let rest = value >>> 7; rest > 0; rest >>>= 7) size++
   return size

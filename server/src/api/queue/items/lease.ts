@@ -10,7 +10,7 @@ import {
 import { QueueLeaseRequestSchema } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { bodyBytesMax } from '../limits.ts'
 import { createCodec } from '../protocol/codec.ts'
-import { badRequest } from '../protocol/fault.ts'
+import { createBadRequest } from '../protocol/fault.ts'
 import { queueRoute } from '../protocol/queue-route.ts'
 import { type LeaseResponse, leaseResponse } from './lease-response.ts'
 
@@ -29,7 +29,7 @@ export const leaseRoute = queueRoute({
     let timeoutUs = 0
     const check = () => {
       timeoutUs = parseRequestTimeout(message.requestTimeout)
-      if (isBlank(clientId)) throw badRequest('invalid client id; cannot be empty')
+      if (isBlank(clientId)) throw createBadRequest('invalid client id; cannot be empty')
       checkNoNul('client id', clientId)
       checkBatchSize(batchSize, context.queueLimits.leaseItemsMax)
       checkTimeoutGiven(timeoutUs)
@@ -46,9 +46,9 @@ export const leaseRoute = queueRoute({
 })
 
 function checkBatchSize(batchSize: number, itemsMax: number): void {
-  if (batchSize <= 0) throw badRequest('invalid batch size; must be greater than zero')
+  if (batchSize <= 0) throw createBadRequest('invalid batch size; must be greater than zero')
   if (batchSize > itemsMax) {
-    throw badRequest(
+    throw createBadRequest(
       `invalid batch size; max_lease_batch_size is ${itemsMax}, but ${batchSize} was requested`,
     )
   }

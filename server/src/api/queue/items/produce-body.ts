@@ -19,7 +19,7 @@ import {
   QueueProduceRequestSchema,
 } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { type Codec, checkBase64, parseJsonBody, toMessage } from '../protocol/codec.ts'
-import { contentError } from '../protocol/fault.ts'
+import { createContentError } from '../protocol/fault.ts'
 import { toInstant } from '../protocol/times.ts'
 
 /** `availableAt` is the given time; the handler decides whether the item is scheduled. */
@@ -168,7 +168,7 @@ function readProtobuf(bytes: Buffer): ProduceBody {
     return readFields(new BinaryReader(bytes))
   } catch (error) {
     if (error instanceof KnownError) throw error
-    throw contentError('the body is not a valid protobuf message', error)
+    throw createContentError('the body is not a valid protobuf message', error)
   }
 }
 
@@ -228,7 +228,7 @@ function readItem(reader: BinaryReader): ProducedItem {
 
 function selectPayload(bytes: Uint8Array, text: Uint8Array): Uint8Array {
   if (bytes.length > 0 && text.length > 0) {
-    throw contentError('an item has both "bytes" and "utf8"; send only one of them')
+    throw createContentError('an item has both "bytes" and "utf8"; send only one of them')
   }
   return bytes.length > 0 ? bytes : text
 }

@@ -9,7 +9,7 @@ import {
   toMs,
 } from '../checks/request-timeout.ts'
 import { bodyBytesMax } from '../limits.ts'
-import { badRequest } from '../protocol/fault.ts'
+import { createBadRequest } from '../protocol/fault.ts'
 import { queueRoute } from '../protocol/queue-route.ts'
 import { type ProduceBody, type ProducedItem, produceBody } from './produce-body.ts'
 
@@ -48,9 +48,9 @@ function checkTimeout({ requestTimeout }: ProduceBody): number {
 }
 
 function checkItems({ items, itemCount }: ProduceBody, itemsMax: number): void {
-  if (itemCount === 0) throw badRequest('items cannot be empty; at least one item is required')
+  if (itemCount === 0) throw createBadRequest('items cannot be empty; at least one item is required')
   if (itemCount > itemsMax) {
-    throw badRequest(`items is invalid; max_produce_batch_size is ${itemsMax} but received ${itemCount}`)
+    throw createBadRequest(`items is invalid; max_produce_batch_size is ${itemsMax} but received ${itemCount}`)
   }
   for (const item of items) {
     checkNoNul('kind', item.kind)

@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { errorClassMax, failureReasonMax } from '../../../core/failure-bounds.ts'
 import type { RetryRequest } from '../../../core/transitions.ts'
-import { badRequest } from '../protocol/fault.ts'
+import { createBadRequest } from '../protocol/fault.ts'
 
 /**
  * The failure of the items of a retry call, from the header `X-Redrive-Error`. It is a header and not a
@@ -42,11 +42,11 @@ export function readReportedError(header: string | readonly string[] | undefined
   if (header === undefined) return null
   const text = String(header)
   if (text.length > headerBytesMax) {
-    throw badRequest(`X-Redrive-Error is invalid; cannot be greater than '${headerBytesMax}' characters`)
+    throw createBadRequest(`X-Redrive-Error is invalid; cannot be greater than '${headerBytesMax}' characters`)
   }
   const { error_class, message, stack, error_code } = parseHeader(text)
   return {
-    ...(error_code !== undefined && { reason: error_code }),
+    ...(error_code !== undefined && { errorCode: error_code }),
     ...(error_class !== undefined && { errorClass: error_class }),
     ...(message !== undefined && { message }),
     ...(stack !== undefined && { stack }),
@@ -60,10 +60,10 @@ function parseHeader(header: string): Static<typeof ErrorHeader> {
   try {
     value = JSON.parse(isUtf8(bytes) ? bytes.toString('utf8') : header)
   } catch {
-    throw badRequest('X-Redrive-Error is invalid; it is not valid JSON')
+    throw createBadRequest('X-Redrive-Error is invalid; it is not valid JSON')
   }
   if (!check.Check(value)) {
-    throw badRequest(
+    throw createBadRequest(
       'X-Redrive-Error is invalid; it can have only error_class, message, stack and error_code, all of them texts',
     )
   }

@@ -2,7 +2,7 @@ import { runInQueue } from '../checks/lookup.ts'
 import { type QueueRetryItem, QueueRetryRequestSchema } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { bodyBytesMax } from '../limits.ts'
 import { createCodec } from '../protocol/codec.ts'
-import { badRequest } from '../protocol/fault.ts'
+import { createBadRequest } from '../protocol/fault.ts'
 import { queueRoute } from '../protocol/queue-route.ts'
 import { toInstant } from '../protocol/times.ts'
 import { scheduledFromUs } from './produce.ts'
@@ -46,9 +46,9 @@ export const retryRoute = queueRoute({
 })
 
 function checkItems(items: readonly QueueRetryItem[], itemsMax: number): void {
-  if (items.length === 0) throw badRequest('items is invalid; list of items cannot be empty')
+  if (items.length === 0) throw createBadRequest('items is invalid; list of items cannot be empty')
   if (items.length > itemsMax) {
-    throw badRequest(`items is invalid; max_complete_batch_size is ${itemsMax} but received ${items.length}`)
+    throw createBadRequest(`items is invalid; max_complete_batch_size is ${itemsMax} but received ${items.length}`)
   }
 }
 

@@ -4,7 +4,7 @@ import { ItemRefused } from '../../../engine/item-refused-error.ts'
 import { KnownError } from '../../../errors.ts'
 import { findIdFault } from '../checks/item-ids.ts'
 import { findPartition } from '../checks/lookup.ts'
-import { badRequest, Fault } from '../protocol/fault.ts'
+import { createBadRequest, Fault } from '../protocol/fault.ts'
 import { tryAgain } from '../protocol/render-error.ts'
 
 /** The leased items that a call settles. `verb` appears in the error message. */
@@ -55,8 +55,8 @@ async function checkLeased(
       .map((item) => [item.id, item.state === 'leased']),
   )
   for (const id of ids) {
-    if (!isLeased.has(id)) throw missingItemFault(id)
-    if (isLeased.get(id) === false) throw notLeasedFault(id, verb)
+    if (!isLeased.has(id)) throw createMissingItemFault(id)
+    if (isLeased.get(id) === false) throw createNotLeasedFault(id, verb)
     // An id that is repeated no longer exists the second time.
     isLeased.delete(id)
   }
@@ -69,18 +69,18 @@ async function checkLeased(
 function translateError(error: unknown, verb: Settlement['verb']): KnownError {
   if (error instanceof ItemRefused) {
     const { code, itemId } = error
-    if (code === 'ITEM_NOT_LEASED') return notLeasedFault(itemId, verb)
-    return findIdFault(itemId) ?? missingItemFault(itemId)
+    if (code === 'ITEM_NOT_LEASED') return createNotLeasedFault(itemId, verb)
+    return findIdFault(itemId) ?? createMissingItemFault(itemId)
   }
   if (!(error instanceof KnownError)) return new Fault(454, tryAgain, 'INTERNAL', error)
   if (error.status < 500 || error.code.endsWith('SHUTTING_DOWN')) return error
   return new Fault(454, tryAgain, error.code, error)
 }
 
-function missingItemFault(id: string): Fault {
-  return badRequest(`invalid storage id; '${id}' does not exist`)
+function createMissingItemFault(id: string): Fault {
+  return createBadRequest(`invalid storage id; '${id}' does not exist`)
 }
 
-function notLeasedFault(id: string, verb: Settlement['verb']): Fault {
-  return badRequest(`item(s) cannot be ${verb}; '${id}' is not marked as leased`)
+function createNotLeasedFault(id: string, verb: Settlement['verb']): Fault {
+  return createBadRequest(`item(s) cannot be ${verb}; '${id}' is not marked as leased`)
 }

@@ -11,7 +11,7 @@ import {
 import type { BodyReader } from '../../http/body-reader.ts'
 import { decodeBase64 } from '../../http/wire/base64.ts'
 import type { Part } from '../../http/wire/json-parts.ts'
-import { contentError } from './fault.ts'
+import { createContentError } from './fault.ts'
 import type { Format } from './format.ts'
 
 /** Reads one type of body. */
@@ -60,7 +60,7 @@ export function readMessage<Desc extends DescMessage>(
   try {
     return fromBinary(desc, bytes, { readUnknownFields: false })
   } catch (error) {
-    throw contentError('the body is not a valid protobuf message', error)
+    throw createContentError('the body is not a valid protobuf message', error)
   }
 }
 
@@ -70,7 +70,7 @@ export function toMessage<Desc extends DescMessage>(desc: Desc, json: unknown): 
   } catch (error) {
     // The library's message names the field and its value, and quotes nothing else of the body.
     const why = error instanceof Error ? error.message : String(error)
-    throw contentError(`the JSON body does not match the message: ${why.slice(0, 300)}`, error)
+    throw createContentError(`the JSON body does not match the message: ${why.slice(0, 300)}`, error)
   }
 }
 
@@ -84,18 +84,18 @@ export function checkBase64(json: unknown, field: string): void {
   for (const [index, item] of items.entries()) {
     const value = (item as Record<string, unknown> | null)?.[field]
     if (typeof value === 'string' && decodeBase64(value) === undefined) {
-      throw contentError(`the JSON body does not match the message: items[${index}].${field} is not base64`)
+      throw createContentError(`the JSON body does not match the message: items[${index}].${field} is not base64`)
     }
   }
 }
 
 export function parseJsonBody(bytes: Buffer): unknown {
-  if (bytes.length === 0) throw contentError('the JSON body is empty')
+  if (bytes.length === 0) throw createContentError('the JSON body is empty')
   try {
     return JSON.parse(decodeUtf8(bytes))
   } catch (error) {
     // The parser's message quotes the body, so only the log has it.
-    throw contentError('the body is not valid JSON', error)
+    throw createContentError('the body is not valid JSON', error)
   }
 }
 

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { Dialect } from '../../http/dialect.ts'
 import { ReplySchema } from '../generated/redrive/queue/v1/queue_pb.ts'
-import { contentError } from './fault.ts'
+import { createContentError } from './fault.ts'
 import { contentTypes, parseFormat } from './format.ts'
 import { toJsonSchema } from './openapi-schema.ts'
 import { renderError } from './render-error.ts'
@@ -31,12 +31,12 @@ function chooseFormats(request: FastifyRequest): void {
   const given = headers['content-type']
   const format = parseFormat(given)
   if (format === undefined) {
-    throw contentError(
+    throw createContentError(
       `Content-Type '${given}' is not supported; use application/json or application/protobuf`,
     )
   }
   if (parseFormat(headers.accept) === undefined) {
-    throw contentError(
+    throw createContentError(
       `Accept '${headers.accept}' is not supported; use application/json or application/protobuf`,
     )
   }

@@ -26,11 +26,11 @@ export class Fault extends KnownError {
   }
 }
 
-export function badRequest(message: string): Fault {
+export function createBadRequest(message: string): Fault {
   return new Fault(400, message)
 }
 
 /** For a body, a Content-Type or an Accept header that the server cannot process. */
-export function contentError(message: string, cause?: unknown): KnownError {
+export function createContentError(message: string, cause?: unknown): KnownError {
   return new KnownError('CONTENT_UNREADABLE', message, cause)
 }

@@ -13,7 +13,7 @@ import {
 } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { bodyBytesMax } from '../limits.ts'
 import { createCodec } from '../protocol/codec.ts'
-import { badRequest } from '../protocol/fault.ts'
+import { createBadRequest } from '../protocol/fault.ts'
 import { queueRoute } from '../protocol/queue-route.ts'
 
 const stats = queueRoute({
@@ -29,7 +29,7 @@ const stats = queueRoute({
       engine,
       message,
       () => {},
-      () => engine.stats(queueName),
+      () => engine.readStats(queueName),
     )
     return toStatsResponse(queueName, found, context.clock.now())
   },
@@ -46,7 +46,7 @@ const clear = queueRoute({
     const { queueName, queue, scheduled, destructive } = message
     const check = () => {
       if (!queue && !scheduled)
-        throw badRequest("invalid clear request; one of 'queue', 'scheduled' must be true")
+        throw createBadRequest("invalid clear request; one of 'queue', 'scheduled' must be true")
     }
     const selection = {
       isWaiting: queue,
@@ -86,11 +86,11 @@ export function toStatsResponse(queueName: string, found: QueueStats, now: Insta
     .toSorted((one, other) => one.partition - other.partition)
     .map(({ partition, waiting, leased, scheduled, createdAtMean, leaseDeadlineMean }) => ({
       partition,
-      total: int32(waiting + leased),
-      totalLeased: int32(leased),
-      averageAge: durationText(createdAtMean === null ? 0 : now - createdAtMean),
-      averageLeasedAge: durationText(leaseDeadlineMean === null ? 0 : leaseDeadlineMean - now),
-      scheduled: int32(scheduled),
+      total: clampToInt32(waiting + leased),
+      totalLeased: clampToInt32(leased),
+      averageAge: formatPositiveDuration(createdAtMean === null ? 0 : now - createdAtMean),
+      averageLeasedAge: formatPositiveDuration(leaseDeadlineMean === null ? 0 : leaseDeadlineMean - now),
+      scheduled: clampToInt32(scheduled),
     }))
   const { produceWaiting, leaseWaiting, completeWaiting, inFlight } = found
   return create(QueueStatsResponseSchema, {
@@ -100,10 +100,10 @@ export function toStatsResponse(queueName: string, found: QueueStats, now: Insta
 }
 
 /** Means have millisecond precision and the clocks of servers differ, so the result is at least zero. */
-function durationText(us: number): string {
+function formatPositiveDuration(us: number): string {
   return formatDuration(Math.max(us, 0))
 }
 
-function int32(count: number): number {
+function clampToInt32(count: number): number {
   return Math.min(count, 2_147_483_647)
 }

@@ -12,7 +12,7 @@ import {
   checkNoNul,
 } from '../checks/names.ts'
 import { type QueueInfo, QueueInfoSchema } from '../generated/redrive/queue/v1/queue_pb.ts'
-import { badRequest, Fault } from '../protocol/fault.ts'
+import { createBadRequest, Fault } from '../protocol/fault.ts'
 import { toTimestamp } from '../protocol/times.ts'
 
 export function toQueueInfo(queue: Queue): QueueInfo {
@@ -22,8 +22,8 @@ export function toQueueInfo(queue: Queue): QueueInfo {
     updatedAt: toTimestamp(queue.updatedAt),
     deadQueue: queue.deadQueue ?? '',
     reference: queue.reference,
-    leaseTimeout: formatDuration(queue.leaseUs),
-    expireTimeout: formatDuration(queue.expireUs),
+    leaseTimeout: formatDuration(queue.leaseTimeoutUs),
+    expireTimeout: formatDuration(queue.expireTimeoutUs),
     maxAttempts: queue.attemptsMax,
     requestedPartitions: queue.partitions,
     namespace: queue.namespace,
@@ -41,29 +41,29 @@ export function checkNamespaceExists(name: string): void {
 }
 
 /** In microseconds; 0 if not given. */
-export type Timeouts = Readonly<{ leaseUs: number; expireUs: number }>
+export type Timeouts = Readonly<{ leaseTimeoutUs: number; expireTimeoutUs: number }>
 
 /** The checks that need no lookup. Both calls begin with them. */
 export function checkSyntax(info: QueueInfo): Timeouts {
   checkNewQueueName(info.queueName)
   checkLength('lease timeout', info.leaseTimeout, 15)
   checkLength('expire timeout', info.expireTimeout, 15)
-  const expireUs = parseTimeout('expire timeout', info.expireTimeout, '60m, 2h or 24h')
-  const leaseUs = parseTimeout('lease timeout', info.leaseTimeout, '8m, 15m or 1h')
+  const expireTimeoutUs = parseTimeout('expire timeout', info.expireTimeout, '60m, 2h or 24h')
+  const leaseTimeoutUs = parseTimeout('lease timeout', info.leaseTimeout, '8m, 15m or 1h')
   checkNamespaceName(info.namespace)
-  return { leaseUs, expireUs }
+  return { leaseTimeoutUs, expireTimeoutUs }
 }
 
 export async function checkDeadQueue(engine: Engine, { queueName, deadQueue }: QueueInfo): Promise<void> {
   if (deadQueue === '') return
   checkDeadQueueName(deadQueue)
-  if (deadQueue === queueName) throw badRequest('dead_queue cannot reference itself')
+  if (deadQueue === queueName) throw createBadRequest('dead_queue cannot reference itself')
   const found = await engine.getQueue(deadQueue)
   if (found === null) {
-    throw badRequest(`dead_queue does not exist; '${deadQueue}' was not found, create it first`)
+    throw createBadRequest(`dead_queue does not exist; '${deadQueue}' was not found, create it first`)
   }
   if (found.deadQueue !== null) {
-    throw badRequest(
+    throw createBadRequest(
       `dead_queue is invalid; '${deadQueue}' already has its own dead_queue configured; ` +
         'a dead queue cannot have its own dead_queue',
     )
@@ -72,29 +72,29 @@ export async function checkDeadQueue(engine: Engine, { queueName, deadQueue }: Q
 
 export function checkReference({ reference }: QueueInfo): void {
   if (Buffer.byteLength(reference) > 2_000) {
-    throw badRequest("reference field is invalid; cannot be greater than '2000' characters")
+    throw createBadRequest("reference field is invalid; cannot be greater than '2000' characters")
   }
   checkNoNul('reference field', reference)
 }
 
 export function checkMaxAttempts({ maxAttempts }: QueueInfo): void {
-  if (maxAttempts > 65_536) throw badRequest('max attempts is invalid; cannot be greater than 65536')
-  if (maxAttempts < 0) throw badRequest('max attempts is invalid; cannot be negative number')
+  if (maxAttempts > 65_536) throw createBadRequest('max attempts is invalid; cannot be greater than 65536')
+  if (maxAttempts < 0) throw createBadRequest('max attempts is invalid; cannot be negative number')
 }
 
-export function checkTimeouts({ leaseUs, expireUs }: Timeouts): void {
-  if (leaseUs < 0) throw badRequest('lease timeout is invalid; cannot be negative')
-  if (expireUs < 0) throw badRequest('expire timeout is invalid; cannot be negative')
-  if (leaseUs > expireUs) {
-    throw badRequest(
-      `lease timeout is too long; ${formatDuration(leaseUs)} cannot be greater than the expire timeout ${formatDuration(expireUs)}`,
+export function checkTimeouts({ leaseTimeoutUs, expireTimeoutUs }: Timeouts): void {
+  if (leaseTimeoutUs < 0) throw createBadRequest('lease timeout is invalid; cannot be negative')
+  if (expireTimeoutUs < 0) throw createBadRequest('expire timeout is invalid; cannot be negative')
+  if (leaseTimeoutUs > expireTimeoutUs) {
+    throw createBadRequest(
+      `lease timeout is too long; ${formatDuration(leaseTimeoutUs)} cannot be greater than the expire timeout ${formatDuration(expireTimeoutUs)}`,
     )
   }
 }
 
 /** A timeout that is not given keeps its stored value. */
 export function mergeTimeouts(given: Timeouts, queue: Queue): Timeouts {
-  return { leaseUs: given.leaseUs || queue.leaseUs, expireUs: given.expireUs || queue.expireUs }
+  return { leaseTimeoutUs: given.leaseTimeoutUs || queue.leaseTimeoutUs, expireTimeoutUs: given.expireTimeoutUs || queue.expireTimeoutUs }
 }
 
 /**
@@ -113,7 +113,7 @@ export async function translateRefusals<T>(
     if (error.code === 'LEASE_TOO_LONG') await recheckTimeouts(engine, info)
     if (error.code !== 'DEAD_QUEUE_INVALID') throw error
     await checkDeadQueue(engine, info)
-    throw badRequest(
+    throw createBadRequest(
       `dead_queue is invalid; '${info.queueName}' is itself a dead_queue and cannot have one of its own`,
     )
   }
@@ -144,6 +144,6 @@ function parseTimeout(what: string, text: string, examples: string): number {
     return parseFineDuration(text)
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    throw badRequest(`${what} is invalid; ${why} - expected format: ${examples}`)
+    throw createBadRequest(`${what} is invalid; ${why} - expected format: ${examples}`)
   }
 }

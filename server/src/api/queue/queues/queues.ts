@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf'
 import { partitionsMax } from '../../../core/queue.ts'
 import { KnownError } from '../../../errors.ts'
 import { createTrace } from '../../http/trace.ts'
-import { findQueue, unknownQueueFault } from '../checks/lookup.ts'
+import { findQueue, createUnknownQueueFault } from '../checks/lookup.ts'
 import { checkNamespaceName, checkNewQueueName, checkNoNul } from '../checks/names.ts'
 import {
   QueueInfoSchema,
@@ -13,7 +13,7 @@ import {
 } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { bodyBytesMax, readListLimit } from '../limits.ts'
 import { createCodec } from '../protocol/codec.ts'
-import { badRequest } from '../protocol/fault.ts'
+import { createBadRequest } from '../protocol/fault.ts'
 import { queueRoute } from '../protocol/queue-route.ts'
 import {
   checkDeadQueue,
@@ -41,15 +41,15 @@ const create_ = queueRoute({
     const timeouts = checkSyntax(info)
     const namespace = readNamespace(info.namespace)
     checkNamespaceExists(namespace)
-    if ((await engine.getQueue(name)) !== null) throw existsFault(name)
+    if ((await engine.getQueue(name)) !== null) throw createExistsFault(name)
     await checkDeadQueue(engine, info)
     checkReference(info)
     checkMaxAttempts(info)
-    if (partitions < 1) throw badRequest('partitions is invalid; cannot be less than 1')
+    if (partitions < 1) throw createBadRequest('partitions is invalid; cannot be less than 1')
     if (partitions > partitionsMax)
-      throw badRequest(`partitions is invalid; cannot be greater than ${partitionsMax}`)
-    if (timeouts.leaseUs === 0) throw badRequest('lease timeout is invalid; cannot be empty')
-    if (timeouts.expireUs === 0) throw badRequest('expire timeout is invalid; cannot be empty')
+      throw createBadRequest(`partitions is invalid; cannot be greater than ${partitionsMax}`)
+    if (timeouts.leaseTimeoutUs === 0) throw createBadRequest('lease timeout is invalid; cannot be empty')
+    if (timeouts.expireTimeoutUs === 0) throw createBadRequest('expire timeout is invalid; cannot be empty')
     checkTimeouts(timeouts)
     const queue = {
       ...timeouts,
@@ -63,7 +63,7 @@ const create_ = queueRoute({
     try {
       await translateRefusals(engine, info, () => engine.createQueue(queue, createTrace(call.request)))
     } catch (error) {
-      if (error instanceof KnownError && error.code === 'QUEUE_EXISTS') throw existsFault(name)
+      if (error instanceof KnownError && error.code === 'QUEUE_EXISTS') throw createExistsFault(name)
       throw error
     }
     return undefined
@@ -88,8 +88,8 @@ const update = queueRoute({
     checkTimeouts(timeouts)
     const changes = {
       // Only the given timeouts: another request may be changing the other one.
-      ...(given.leaseUs !== 0 && { leaseUs: timeouts.leaseUs }),
-      ...(given.expireUs !== 0 && { expireUs: timeouts.expireUs }),
+      ...(given.leaseTimeoutUs !== 0 && { leaseTimeoutUs: timeouts.leaseTimeoutUs }),
+      ...(given.expireTimeoutUs !== 0 && { expireTimeoutUs: timeouts.expireTimeoutUs }),
       attemptsMax: info.maxAttempts,
       deadQueue: info.deadQueue || null,
       reference: info.reference,
@@ -112,7 +112,7 @@ const list = queueRoute({
   response: createCodec(QueuesListResponseSchema),
   handle: async ({ pivot, limit, namespace }, { engine }) => {
     const countMax = readListLimit(limit)
-    if (pivot.includes('~')) throw badRequest(`pivot is invalid; '${pivot}' cannot contain '~' character`)
+    if (pivot.includes('~')) throw createBadRequest(`pivot is invalid; '${pivot}' cannot contain '~' character`)
     checkNoNul('pivot', pivot)
     checkNamespaceName(namespace)
     const queues = await engine.listQueues({
@@ -151,7 +151,7 @@ const delete_ = queueRoute({
       if (!(error instanceof KnownError) || error.code !== 'QUEUE_IN_USE') throw error
       const referring = await findReferringQueue(engine, queueName)
       const user = referring === undefined ? 'another queue' : `'${referring.name}'`
-      throw badRequest(
+      throw createBadRequest(
         `queue is in use; '${queueName}' is the dead_queue of ${user}, change that queue first`,
       )
     }
@@ -161,15 +161,15 @@ const delete_ = queueRoute({
 
 export const queuesRoutes = [create_, update, list, info, delete_]
 
-function existsFault(name: string): KnownError {
-  return badRequest(`invalid queue; '${name}' already exists`)
+function createExistsFault(name: string): KnownError {
+  return createBadRequest(`invalid queue; '${name}' already exists`)
 }
 
 async function translateNotFound<T>(name: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    if (error instanceof KnownError && error.code === 'QUEUE_NOT_FOUND') throw unknownQueueFault(name)
+    if (error instanceof KnownError && error.code === 'QUEUE_NOT_FOUND') throw createUnknownQueueFault(name)
     throw error
   }
 }

@@ -10,7 +10,7 @@ import {
   StorageItemsImportRequestSchema,
 } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { parseJsonBody, type Reader, toMessage } from '../protocol/codec.ts'
-import { badRequest, contentError } from '../protocol/fault.ts'
+import { createBadRequest, createContentError } from '../protocol/fault.ts'
 import { itemsPerPart } from './storage-items-response.ts'
 
 /**
@@ -52,7 +52,7 @@ function takePayload(item: unknown, index: number): Uint8Array | undefined {
   if (typeof payload !== 'string') return undefined
   const bytes = decodeBase64(payload)
   if (bytes === undefined) {
-    throw contentError(`the JSON body does not match the message: items[${index}].payload is not base64`)
+    throw createContentError(`the JSON body does not match the message: items[${index}].payload is not base64`)
   }
   fields.payload = ''
   return bytes
@@ -66,7 +66,7 @@ async function readProtobuf(bytes: Buffer): Promise<StorageItemsImportRequest> {
     return await readFields(new BinaryReader(bytes))
   } catch (error) {
     if (error instanceof Error && error.name === 'Fault') throw error
-    throw contentError('the body is not a valid protobuf message', error)
+    throw createContentError('the body is not a valid protobuf message', error)
   }
 }
 
@@ -92,6 +92,6 @@ function readItem(bytes: Uint8Array): StorageItem {
 
 function checkCount(count: number): void {
   if (count > importItemsMax) {
-    throw badRequest(`items is invalid; cannot be more than ${importItemsMax} in one request`)
+    throw createBadRequest(`items is invalid; cannot be more than ${importItemsMax} in one request`)
   }
 }

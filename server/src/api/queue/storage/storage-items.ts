@@ -16,7 +16,7 @@ import {
 } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { bodyBytesMax, readListLimit } from '../limits.ts'
 import { createCodec } from '../protocol/codec.ts'
-import { badRequest } from '../protocol/fault.ts'
+import { createBadRequest } from '../protocol/fault.ts'
 import { type Format, parseFormat } from '../protocol/format.ts'
 import { type Call, queueRoute } from '../protocol/queue-route.ts'
 import { importBody } from './import-body.ts'
@@ -86,7 +86,7 @@ function measureItem({ payload, kind, encoding, reference }: Item): number {
 function checkPayloads(items: readonly StorageItem[]): void {
   for (const [index, { payload }] of items.entries()) {
     if (payload.length <= payloadBytesMax) continue
-    throw badRequest(
+    throw createBadRequest(
       `items[${index}].payload is invalid; it has ${payload.length} bytes, at most ${payloadBytesMax} are allowed`,
     )
   }
@@ -118,7 +118,7 @@ const import_ = queueRoute({
     const { engine } = call
     const { queueName, partition, items } = message
     const check = () => {
-      if (items.length === 0) throw badRequest('items is invalid; cannot be empty')
+      if (items.length === 0) throw createBadRequest('items is invalid; cannot be empty')
       checkPayloads(items)
     }
     const imported = await runInQueue(engine, message, check, () =>
@@ -152,7 +152,7 @@ const delete_ = queueRoute({
     const { engine } = call
     const { queueName, partition, ids } = message
     const check = () => {
-      if (ids.length === 0) throw badRequest('ids is invalid; cannot be empty')
+      if (ids.length === 0) throw createBadRequest('ids is invalid; cannot be empty')
       checkIds(ids)
     }
     await runInQueue(engine, message, check, () =>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { noon } from '../../../../test/make.ts'
 import { defaultPolicy } from '../../../core/queue.ts'
-import { toDocument } from '../../../letters/campaigns/document.ts'
+import { encodeDocument } from '../../../letters/campaigns/document.ts'
 import type { CampaignFacts } from '../../../letters/campaigns/state-machine.ts'
 import { viewDetails } from './audit-view.ts'
 
@@ -33,8 +33,8 @@ describe('the details of an audit row', () => {
   })
 
   it('audit details show a policy like the queue does', () => {
-    const { leaseUs, expireUs, keepDoneUs, redrive, retry, isPaused } = defaultPolicy
-    const changes = { leaseUs, expireUs, keepDoneUs, redrive, retry, isPaused }
+    const { leaseTimeoutUs, expireTimeoutUs, doneRetentionUs, redrive, retry, isPaused } = defaultPolicy
+    const changes = { leaseTimeoutUs, expireTimeoutUs, doneRetentionUs, redrive, retry, isPaused }
     expect(viewDetails({ action: 'queue.update', details: { changes } })).toEqual({
       changes: {
         lease_timeout: '1m0s',
@@ -66,7 +66,7 @@ describe('the details of an audit row', () => {
       limit: null,
       expectedCount: null,
     }
-    const kept = JSON.parse(JSON.stringify(toDocument({ spec } as CampaignFacts).spec)) as unknown
+    const kept = JSON.parse(JSON.stringify(encodeDocument({ spec } as CampaignFacts).spec)) as unknown
     expect(viewDetails({ action: 'campaign.create', details: { spec: kept, letters: 0 } })).toEqual({
       name: 'after the fix',
       action: 'redrive',

@@ -77,11 +77,11 @@ export function viewDetails({ action, details }: Pick<AuditRow, 'action' | 'deta
 
 /** Names of the store that differ from the names of this API by more than their case. */
 const names: Readonly<Record<string, string>> = {
-  expireUs: 'expire_timeout',
+  expireTimeoutUs: 'expire_timeout',
   isDeadAllowed: 'include_dead',
   isForced: 'force',
-  keepDoneUs: 'done_retention',
-  leaseUs: 'lease_timeout',
+  doneRetentionUs: 'done_retention',
+  leaseTimeoutUs: 'lease_timeout',
   redrives: 'retry_count',
 }
 

@@ -140,7 +140,7 @@ type Given = Omit<Static<typeof PreviewSpec>, 'count_exactly'> &
 export async function readCampaignSpec(given: Given, context: ApiContext): Promise<CampaignSpec> {
   const { action, target } = given
   if (action === 'discard' && target !== undefined)
-    throw fault('body.target', 'cannot be combined with discard')
+    throw createFault('body.target', 'cannot be combined with discard')
   return {
     // A preview needs no name. The name given here is never shown.
     name: given.name?.trim() ?? 'preview',
@@ -164,14 +164,14 @@ async function readSelection(
 ): Promise<CampaignSpec['selection']> {
   const hasCondition = filter !== undefined && Object.keys(filter).length > 0
   if (all && (ids !== undefined || hasCondition)) {
-    throw fault('body.all', 'cannot be combined with ids or with conditions')
+    throw createFault('body.all', 'cannot be combined with ids or with conditions')
   }
-  if (ids !== undefined && filter !== undefined) throw fault('body', 'has ids and filter; give one of them')
+  if (ids !== undefined && filter !== undefined) throw createFault('body', 'has ids and filter; give one of them')
   if (ids !== undefined) return { letterIds: checkIdCount(ids) }
-  if (filter === undefined && !all) throw fault('body', 'needs ids, filter or all')
+  if (filter === undefined && !all) throw createFault('body', 'needs ids, filter or all')
   // An empty variable in a script must not select all letters.
   if (!hasCondition && !all) {
-    throw fault('body.filter', 'has no condition; set all to true to select all letters of all dead queues')
+    throw createFault('body.filter', 'has no condition; set all to true to select all letters of all dead queues')
   }
   return { filter: await readFilter(filter ?? {}, 'body.filter', storage) }
 }
@@ -185,12 +185,12 @@ export function readCampaignChanges(given: Static<typeof CampaignChangesSpec>): 
     ...(haltMin !== undefined && { haltMin }),
   }
   if (Object.keys(changes).length > 0) return changes
-  throw fault('body', 'changes nothing; give rate_per_second, ramp, halt_ratio or halt_min')
+  throw createFault('body', 'changes nothing; give rate_per_second, ramp, halt_ratio or halt_min')
 }
 
 function checkIdCount(ids: readonly string[]): readonly string[] {
   if (ids.length <= namedLettersMax) return ids
-  throw fault(
+  throw createFault(
     'body.ids',
     `has ${ids.length} ids; at most ${namedLettersMax} are allowed. Use a filter for more`,
   )
@@ -199,9 +199,9 @@ function checkIdCount(ids: readonly string[]): readonly string[] {
 function parseRamp(text: string): number {
   const rampUs = parseDurationField('ramp', text, 0)
   if (rampUs <= campaignBounds.rampUsMax) return rampUs
-  throw fault('body.ramp', `is ${text}; the maximum is ${formatDuration(campaignBounds.rampUsMax)}`)
+  throw createFault('body.ramp', `is ${text}; the maximum is ${formatDuration(campaignBounds.rampUsMax)}`)
 }
 
-function fault(field: string, message: string): InvalidRequest {
+function createFault(field: string, message: string): InvalidRequest {
   return new InvalidRequest([{ field, message }])
 }

@@ -114,7 +114,7 @@ export function viewReport(
     causes: causes.map((cause) => ({
       group_id: cause.groupId,
       title: cause.title,
-      error_code: cause.reason,
+      error_code: cause.errorCode,
       error_class: cause.errorClass,
       message: cause.message,
       sample_id: cause.sampleId,

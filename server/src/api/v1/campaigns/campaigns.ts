@@ -78,7 +78,7 @@ export const campaignRoutes = [
       const letters = context.letters()
       const { signal } = abortOnDisconnect(reply)
       const preview = await letters.campaigns.preview(spec, { isCountedExactly, signal })
-      const slugOf = await letters.slugs(preview.sample)
+      const slugOf = await letters.computeSlugs(preview.sample)
       return {
         is_exact: preview.isExact,
         count: preview.count,
@@ -154,7 +154,7 @@ export const campaignRoutes = [
     handler: async ({ params: { id } }, _reply, context) => {
       const letters = context.letters()
       const campaign = await findCampaign(letters, id)
-      return viewReport(campaign, await letters.campaigns.causes(campaign))
+      return viewReport(campaign, await letters.campaigns.readCauses(campaign))
     },
   }),
 
@@ -214,23 +214,23 @@ export const campaignRoutes = [
     },
     handler: async ({ params: { id }, query: { state, cursor, limit } }, _reply, context) => {
       const { campaigns } = context.letters()
-      const [afterPlace] = cursor === undefined ? [] : readCursor(cursor, `campaign:${id}`, ['number'])
+      const [afterPosition] = cursor === undefined ? [] : readCursor(cursor, `campaign:${id}`, ['number'])
       await findCampaign({ campaigns }, id)
-      const letters = await campaigns.letters(id, {
+      const letters = await campaigns.listLetters(id, {
         ...(state !== undefined && { states: Array.isArray(state) ? state : [state] }),
-        ...(afterPlace !== undefined && { afterPlace }),
+        ...(afterPosition !== undefined && { afterPosition }),
         countMax: limit,
       })
       const last = letters.length < limit ? undefined : letters.at(-1)
       return {
         letters: letters.map((letter) => ({
-          position: letter.place,
+          position: letter.position,
           id: letter.letterId,
           state: letter.state,
           refusal: letter.refusal,
           at: formatTimeOrNull(letter.at),
         })),
-        next_cursor: last === undefined ? null : writeCursor(`campaign:${id}`, [last.place]),
+        next_cursor: last === undefined ? null : writeCursor(`campaign:${id}`, [last.position]),
       }
     },
   }),

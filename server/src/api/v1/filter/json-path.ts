@@ -28,13 +28,13 @@ export function parseJsonTest(text: string): JsonTest | InvalidPath {
   if (text[end] !== '=') {
     return end === text.length
       ? { problem: 'has no value: write <path>=<value>' }
-      : unexpected(text, end, '.name, [0], ["name"] or =value')
+      : createUnexpectedError(text, end, '.name, [0], ["name"] or =value')
   }
   return readValue(path, text.slice(end + 1))
 }
 
 function readPath(text: string): Readonly<{ path: JsonPath; end: number }> | InvalidPath {
-  if (!text.startsWith('$')) return unexpected(text, 0, '$ at the start')
+  if (!text.startsWith('$')) return createUnexpectedError(text, 0, '$ at the start')
   const path: (string | number)[] = []
   let end = 1
   while (end < text.length && text[end] !== '=') {
@@ -50,19 +50,19 @@ function readPath(text: string): Readonly<{ path: JsonPath; end: number }> | Inv
 function readStep(text: string, at: number): Readonly<{ value: string | number; end: number }> | InvalidPath {
   if (text[at] === '.') {
     const found = matchAt(name, text, at + 1)
-    if (found === null) return unexpected(text, at + 1, 'a name, or ["name"] for other names')
+    if (found === null) return createUnexpectedError(text, at + 1, 'a name, or ["name"] for other names')
     return { value: found[0], end: at + 1 + found[0].length }
   }
-  if (text[at] !== '[') return unexpected(text, at, '.name, [0], ["name"] or =value')
+  if (text[at] !== '[') return createUnexpectedError(text, at, '.name, [0], ["name"] or =value')
   const found = matchAt(index, text, at)
   if (found !== null) return { value: Number(found[1]), end: at + found[0].length }
   const key = matchAt(quoted, text, at)
-  if (key === null) return unexpected(text, at + 1, 'a number or a name in double quotes, followed by ]')
+  if (key === null) return createUnexpectedError(text, at + 1, 'a number or a name in double quotes, followed by ]')
   try {
     return { value: JSON.parse(key[1] as string) as string, end: at + key[0].length }
   } catch {
     // The quotes match, but the name contains an escape that JSON does not have.
-    return unexpected(text, at + 1, 'a name that is a JSON string')
+    return createUnexpectedError(text, at + 1, 'a name that is a JSON string')
   }
 }
 
@@ -91,7 +91,7 @@ function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | n
   return pattern.exec(text)
 }
 
-function unexpected(text: string, at: number, wanted: string): InvalidPath {
+function createUnexpectedError(text: string, at: number, wanted: string): InvalidPath {
   const found = at >= text.length ? 'the end' : JSON.stringify(text.slice(at, at + 10))
   return { problem: `cannot be read at character ${at + 1}: expected ${wanted}, found ${found}` }
 }

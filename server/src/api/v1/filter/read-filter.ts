@@ -129,9 +129,9 @@ function readKey(spec: Pick<FilterSpec, 'key_text' | 'key_base64'>, refuse: Refu
 
 function readCounted(spec: CountedSpec, refuse: Refuse): CountedFilter {
   const states = readStatuses(spec.status, refuse)
-  const redrives = readRetryCount(spec.retry_count_min, spec.retry_count_max, refuse)
+  const retryCount = readRetryCount(spec.retry_count_min, spec.retry_count_max, refuse)
   const queues = toList(spec.queue)
-  const reasons = toList(spec.error_code)
+  const errorCodes = toList(spec.error_code)
   const slugs = toList(spec.slug)
   const errorClasses = toList(spec.error_class)
   const groupIds = toList(spec.group_id)
@@ -139,12 +139,12 @@ function readCounted(spec: CountedSpec, refuse: Refuse): CountedFilter {
   return {
     ...(queues !== undefined && { queues }),
     ...(states !== undefined && { states }),
-    ...(reasons !== undefined && { reasons }),
+    ...(errorCodes !== undefined && { errorCodes }),
     ...(slugs !== undefined && { slugs }),
     ...(errorClasses !== undefined && { errorClasses }),
     ...(groupIds !== undefined && { groupIds }),
     ...(origins !== undefined && { origins }),
-    ...(redrives !== undefined && { redrives }),
+    ...(retryCount !== undefined && { retryCount }),
   }
 }
 
@@ -160,7 +160,7 @@ function readRetryCount(
   min: number | undefined,
   max: number | undefined,
   refuse: Refuse,
-): CountedFilter['redrives'] {
+): CountedFilter['retryCount'] {
   if (min === undefined && max === undefined) return undefined
   if (min !== undefined && max !== undefined && min > max) {
     refuse('retry_count_min', `is ${min}, more than retry_count_max ${max}: no letter can match`)

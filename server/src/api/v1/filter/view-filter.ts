@@ -54,17 +54,17 @@ export function viewFilter(filter: LetterFilter): FilterView {
   return { ...viewCounted(filter), ...viewSearched(filter) }
 }
 
-function viewCounted({ redrives, ...filter }: LetterFilter): FilterView {
+function viewCounted({ retryCount, ...filter }: LetterFilter): FilterView {
   return {
     ...(filter.queues !== undefined && { queue: [...filter.queues] }),
     ...(filter.states !== undefined && { status: [...new Set(filter.states.map(toLetterStatus))] }),
-    ...(filter.reasons !== undefined && { error_code: [...filter.reasons] }),
+    ...(filter.errorCodes !== undefined && { error_code: [...filter.errorCodes] }),
     ...(filter.slugs !== undefined && { slug: [...filter.slugs] }),
     ...(filter.errorClasses !== undefined && { error_class: [...filter.errorClasses] }),
     ...(filter.groupIds !== undefined && { group_id: [...filter.groupIds] }),
     ...(filter.origins !== undefined && { origin: [...filter.origins] }),
-    ...(redrives?.min !== undefined && { retry_count_min: redrives.min }),
-    ...(redrives?.max !== undefined && { retry_count_max: redrives.max }),
+    ...(retryCount?.min !== undefined && { retry_count_min: retryCount.min }),
+    ...(retryCount?.max !== undefined && { retry_count_max: retryCount.max }),
   }
 }
 

@@ -9,7 +9,7 @@ import { archiveFields } from '../filter/filter-fields.ts'
 import { readArchiveFilter } from '../filter/read-filter.ts'
 import { NextCursor, pageQuery } from '../values/cursor.ts'
 import { LetterId, time } from '../values/schemas.ts'
-import { answerLetter, LetterQuery, LetterView, letterNotFound } from './letter-detail.ts'
+import { answerLetter, LetterQuery, LetterView, createLetterNotFoundError } from './letter-detail.ts'
 import { readLetterCursor, writeLetterCursor } from './letter-order.ts'
 import { LetterSummary, viewSummary } from './letter-view.ts'
 
@@ -56,7 +56,7 @@ export const archiveRoutes = [
         ...(after !== undefined && { after }),
         countMax: limit,
       })
-      const readSlug = await letters.slugs(page.letters.map(({ item }) => item))
+      const readSlug = await letters.computeSlugs(page.letters.map(({ item }) => item))
       const { next } = page
       return {
         letters: page.letters.map(({ item, archivedAt: at }) => ({
@@ -87,7 +87,7 @@ export const archiveRoutes = [
     },
     handler: async ({ params: { id }, query: { payload_form } }, reply, context) => {
       const detail = await context.letters().find(id)
-      if (detail === null || detail.archivedAt === null) throw letterNotFound(id)
+      if (detail === null || detail.archivedAt === null) throw createLetterNotFoundError(id)
       return answerLetter(detail, payload_form, reply, context)
     },
   }),

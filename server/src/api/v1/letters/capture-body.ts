@@ -1,14 +1,14 @@
 /** The body of a capture: its schema, and the letters that it becomes. */
 import { type Static, Type } from 'typebox'
 import { historyMax } from '../../../core/item.ts'
-import { elementTexts, fieldTexts } from '../../../core/json-text.ts'
+import { splitElements, splitFields } from '../../../core/json-text.ts'
 import { isNestedTooDeep, nestingMax } from '../../../core/nesting.ts'
 import {
   type EnvelopeDefaults,
   envelopeBounds,
   type ReadEnvelope,
   readEnvelope,
-  undecodedLetter,
+  createUndecodedLetter,
 } from '../../../letters/envelope/read-envelope.ts'
 import type { CapturedLetter } from '../../../letters/letters.ts'
 import { createBodyReader } from '../../http/body-reader.ts'
@@ -86,7 +86,7 @@ export const captureBodyReader = createBodyReader(
   ({ body, text }, { now }): CaptureRequest => {
     checkCount(body)
     const { queue, letters } = body
-    const texts = elementTexts(new Map(fieldTexts(text)).get('letters') ?? '[]')
+    const texts = splitElements(new Map(splitFields(text)).get('letters') ?? '[]')
     const defaults = { origin: queue, now }
     const read = letters.map((envelope, index) => {
       const own = texts[index] ?? ''
@@ -124,6 +124,6 @@ function captureUnread(envelope: unknown, text: string, defaults: EnvelopeDefaul
   const named = typeof sourceId === 'string' ? { source_id: sourceId } : {}
   const { letter } = readEnvelope(named, JSON.stringify(named), defaults)
   const problem = `it is nested deeper than ${nestingMax} levels`
-  const kept = undecodedLetter(new TextEncoder().encode(text), problem, defaults)
+  const kept = createUndecodedLetter(new TextEncoder().encode(text), problem, defaults)
   return { ...kept, letter: { ...kept.letter, sourceId: letter.sourceId } }
 }

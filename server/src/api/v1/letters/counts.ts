@@ -15,10 +15,10 @@ const countedBy = {
   status: 'state',
   group_id: 'group',
   origin: 'origin',
-  error_code: 'reason',
+  error_code: 'errorCode',
   slug: 'slug',
   error_class: 'errorClass',
-  retry_count: 'redrives',
+  retry_count: 'retryCount',
 } as const satisfies Record<string, CountedBy>
 type By = keyof typeof countedBy
 
@@ -117,10 +117,10 @@ function viewCount(found: LetterCount, by: readonly By[], classes: ReadonlyMap<s
     status: found.state === undefined ? undefined : toLetterStatus(found.state),
     group_id: found.group,
     origin: found.origin,
-    error_code: found.reason,
+    error_code: found.errorCode,
     slug: found.slug,
     error_class: found.errorClass,
-    retry_count: found.redrives,
+    retry_count: found.retryCount,
   }
   return { count: found.count, ...Object.fromEntries(by.map((name) => [name, values[name]])) } as CountView
 }

@@ -8,11 +8,11 @@ import { readLetterCursor } from './letter-order.ts'
 
 const list = 'a list'
 const createLetter = (id: string) =>
-  anItem({ id, rootId: id, diedAt: noon, origin: anOrigin(), failure: aFailure() })
+  anItem({ id, rootId: id, deadLetteredAt: noon, origin: anOrigin(), failure: aFailure() })
 
 function exportLines(first: LetterBatch | undefined, batches: AsyncGenerator<LetterBatch>) {
   const letters = { slugs: async () => () => 'slug', campaigns: {} as never }
-  const source = { batches, first, letters, after: undefined, list, order: 'diedAt' } as const
+  const source = { batches, first, letters, after: undefined, list, order: 'deadLetteredAt' } as const
   return writeExportLines(source, new AbortController().signal, () => {})
 }
 

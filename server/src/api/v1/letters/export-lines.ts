@@ -2,7 +2,7 @@
 import type { Item } from '../../../core/item.ts'
 import type { LetterBatch, Letters } from '../../../letters/letters.ts'
 import type { LetterCursor, LetterOrder } from '../../../storage/contract/letters.ts'
-import { Capacity, overloaded } from '../../http/capacity.ts'
+import { Capacity, createOverloadedError } from '../../http/capacity.ts'
 import { classifyError } from '../../http/classify-error.ts'
 import { type Part, takeTurns, writeJsonParts } from '../../http/wire/json-parts.ts'
 import { type PayloadView, viewLargePayload } from '../values/content-view.ts'
@@ -26,7 +26,7 @@ export type ExportEndView = Readonly<{
 export type ExportSource = Readonly<{
   batches: AsyncGenerator<LetterBatch>
   first: LetterBatch | undefined
-  letters: Pick<Letters, 'slugs' | 'campaigns'>
+  letters: Pick<Letters, 'computeSlugs' | 'campaigns'>
   after: LetterCursor | undefined
   list: string
   order: LetterOrder
@@ -47,7 +47,7 @@ const batchWaitMsMax = 60_000
 /** Undefined after the last batch. */
 export async function readBatch(batches: AsyncGenerator<LetterBatch>): Promise<LetterBatch | undefined> {
   const release = await batchReads.take(1, batchWaitMsMax)
-  if (release === undefined) throw overloaded('exports')
+  if (release === undefined) throw createOverloadedError('exports')
   try {
     const read = await batches.next()
     return read.done ? undefined : read.value
@@ -84,13 +84,13 @@ export async function* writeExportLines(
 }
 
 async function* writeLetterLines(
-  { batches, first, letters: { slugs, campaigns }, list, order }: ExportSource,
+  { batches, first, letters: { computeSlugs, campaigns }, list, order }: ExportSource,
   progress: Progress,
   signal: AbortSignal,
 ): AsyncGenerator<Part> {
   const campaignNames = new Map<string, string>()
   for (let batch = first; batch !== undefined; ) {
-    const readSlug = await slugs(batch.letters)
+    const readSlug = await computeSlugs(batch.letters)
     await addCampaignNames(campaignNames, batch.letters, campaigns)
     for (const item of batch.letters) {
       // Each line has its cursor: a client that is disconnected has only the last complete line.

@@ -76,7 +76,7 @@ export const groupRoutes = [
       const filter = await readCountedFilter(fields, 'query', context.storage)
       const [count, id] = cursor === undefined ? [] : readCursor(cursor, list, ['number', 'number'])
       const letters = context.letters()
-      const found = await letters.groups({
+      const found = await letters.listGroups({
         filter,
         ...(count !== undefined && id !== undefined && { after: { count, id } }),
         countMax: limit,
@@ -109,7 +109,7 @@ export const groupRoutes = [
     },
     handler: async ({ params: { id } }, _reply, context) => {
       const letters = context.letters()
-      const found = await letters.groups({ filter: { groupIds: [id] }, countMax: 1, isEmptyToo: true })
+      const found = await letters.listGroups({ filter: { groupIds: [id] }, countMax: 1, isEmptyToo: true })
       const [group] = await viewGroups(
         found.filter((facts) => facts.id === id),
         letters,
@@ -145,7 +145,7 @@ async function viewGroups(
     fingerprint: facts.fingerprint,
     title: facts.title,
     origin: facts.origin,
-    error_code: facts.reason,
+    error_code: facts.errorCode,
     slug: facts.slug,
     error_class: facts.errorClass,
     first_seen_at: formatInstant(facts.firstSeenAt),

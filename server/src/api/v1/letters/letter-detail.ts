@@ -80,7 +80,7 @@ export const LetterQuery = Type.Object(
   { additionalProperties: false },
 )
 
-export function letterNotFound(id: string): KnownError {
+export function createLetterNotFoundError(id: string): KnownError {
   return new KnownError('LETTER_NOT_FOUND', `letter ${JSON.stringify(id)} does not exist`)
 }
 
@@ -107,7 +107,7 @@ async function viewLetter<Payload>(
 ) {
   const campaignNames = new Map<string, string>()
   const [readSlug] = await Promise.all([
-    letters.slugs([item]),
+    letters.computeSlugs([item]),
     addCampaignNames(campaignNames, [item], letters.campaigns),
   ])
   const payloads = await Promise.all([item, ...edits].map(({ payload }) => view(payload)))

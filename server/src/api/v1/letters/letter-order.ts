@@ -3,7 +3,7 @@ import { Type } from 'typebox'
 import type { LetterCursor, LetterOrder } from '../../../storage/contract/letters.ts'
 import { readCursor, writeCursor } from '../values/cursor.ts'
 
-export const letterOrders = { dead_lettered_at: 'diedAt', updated_at: 'updatedAt' } as const satisfies Record<
+export const letterOrders = { dead_lettered_at: 'deadLetteredAt', updated_at: 'updatedAt' } as const satisfies Record<
   string,
   LetterOrder
 >

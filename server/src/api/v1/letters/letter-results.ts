@@ -1,6 +1,6 @@
 /** Partial success of calls that name several letters: each letter is changed, or refused with a reason. */
 import { type Static, Type } from 'typebox'
-import { selectionChanged } from '../../../letters/campaigns/preview.ts'
+import { createSelectionChangedError } from '../../../letters/campaigns/preview.ts'
 import type { Letters } from '../../../letters/letters.ts'
 import { component } from '../../http/openapi/annotations.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
@@ -61,7 +61,7 @@ export async function resolveIds(
     })
     .slice(0, limit)
   const count = resolved.filter(({ letterId }) => letterId !== null).length
-  if (expected_count !== undefined && expected_count !== count) throw selectionChanged(count, expected_count)
+  if (expected_count !== undefined && expected_count !== count) throw createSelectionChangedError(count, expected_count)
   return resolved
 }
 

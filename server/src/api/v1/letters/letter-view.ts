@@ -147,9 +147,9 @@ export function viewFields(item: Item): {
     source_id: item.sourceId,
     origin: item.origin === null ? null : viewOrigin(item.origin),
     group_id: item.groupId,
-    retry_count: item.redrives,
-    requeue_count: letter?.requeues ?? 0,
-    dead_lettered_at: formatTimeOrNull(item.diedAt),
+    retry_count: item.retryCount,
+    requeue_count: letter?.requeueCount ?? 0,
+    dead_lettered_at: formatTimeOrNull(item.deadLetteredAt),
     updated_at: formatInstant(item.updatedAt),
     ended_at: 'endedAt' in item ? formatTimeOrNull(item.endedAt) : null,
     last_redrive_at: formatTimeOrNull(letter?.lastRedriveAt),
@@ -182,7 +182,7 @@ function viewOrigin(origin: Origin): Static<typeof OriginView> {
 
 function viewShortFailure(failure: Failure, slug: string): Static<typeof ShortFailureView> {
   return {
-    error_code: failure.reason,
+    error_code: failure.errorCode,
     slug,
     error_class: failure.errorClass,
     message: failure.message,
@@ -231,10 +231,10 @@ function viewRedrive(
 }
 
 function viewCampaignOfRedrive(
-  { id, place }: NonNullable<RedriveRecord['campaign']>,
+  { id, position }: NonNullable<RedriveRecord['campaign']>,
   campaignNames: ReadonlyMap<string, string>,
 ): NonNullable<Static<typeof RedriveView>['campaign']> {
-  return { id, name: campaignNames.get(id) ?? '', position: place }
+  return { id, name: campaignNames.get(id) ?? '', position: position }
 }
 
 export function viewHeaders(item: Pick<Item, 'headers'>): HeaderView[] {

@@ -13,7 +13,7 @@ import { filterFields } from '../filter/filter-fields.ts'
 import { readFilter } from '../filter/read-filter.ts'
 import { NextCursor, pageQuery } from '../values/cursor.ts'
 import { LetterId, nullable } from '../values/schemas.ts'
-import { answerLetter, LetterQuery, LetterView, letterNotFound } from './letter-detail.ts'
+import { answerLetter, LetterQuery, LetterView, createLetterNotFoundError } from './letter-detail.ts'
 import { letterOrders, orderFields, readLetterCursor, writeLetterCursor } from './letter-order.ts'
 import { LetterSummary, viewSummary } from './letter-view.ts'
 
@@ -61,7 +61,7 @@ export const letterRoutes = [
         countMax: limit,
         bytes: 'head',
       })
-      const readSlug = await letters.slugs(page.letters)
+      const readSlug = await letters.computeSlugs(page.letters)
       const { next } = page
       return {
         letters: page.letters.map((letter) => viewSummary(letter, readSlug(letter))),
@@ -90,7 +90,7 @@ export const letterRoutes = [
     },
     handler: async ({ params: { id }, query: { payload_form } }, reply, context) => {
       const detail = await context.letters().find(id)
-      if (detail === null) throw letterNotFound(id)
+      if (detail === null) throw createLetterNotFoundError(id)
       return answerLetter(detail, payload_form, reply, context)
     },
   }),

@@ -1,6 +1,6 @@
 /** The body of the redrive of one letter, which may have an edited version of it. */
 import { type Static, Type } from 'typebox'
-import { textAt } from '../../../core/json-text.ts'
+import { findText } from '../../../core/json-text.ts'
 import type { LetterChanges } from '../../../letters/letters.ts'
 import { createBodyReader } from '../../http/body-reader.ts'
 import { component } from '../../http/openapi/annotations.ts'
@@ -70,9 +70,9 @@ export const redriveBodyReader = createBodyReader(
 )
 
 function readEdit({ payload, key, headers }: Static<typeof EditSpec>, text: string): LetterChanges {
-  const jsonText = () => textAt(text, ['edit', 'payload', 'json']) ?? 'null'
+  const readJsonText = () => findText(text, ['edit', 'payload', 'json']) ?? 'null'
   const changes: LetterChanges = {
-    ...(payload !== undefined && { payload: readContent('body.edit.payload', payload, jsonText) }),
+    ...(payload !== undefined && { payload: readContent('body.edit.payload', payload, readJsonText) }),
     ...(key !== undefined && { key: key === null ? null : readKey('body.edit.key', key) }),
     ...(headers !== undefined && { headers: readHeaders('body.edit.headers', headers) }),
   }

@@ -11,7 +11,7 @@ import { route } from '../../http/route.ts'
 import { createTrace } from '../../http/trace.ts'
 import { v1 } from '../dialect.ts'
 import { LetterId, nullable } from '../values/schemas.ts'
-import { letterNotFound } from './letter-detail.ts'
+import { createLetterNotFoundError } from './letter-detail.ts'
 import { changeEach, describeRefusal, namedFields, resolveIds } from './letter-results.ts'
 import { RedriveBody, type RedriveRequest, redriveBodyReader, redriveFields } from './redrive-body.ts'
 
@@ -111,7 +111,7 @@ async function redriveOne(request: FastifyRequest, id: string, context: ApiConte
   const { target, include_dead: isDeadAllowed = false, reason, edit } = spec
   const letters = context.letters()
   const [letterId] = await letters.resolveIds([id])
-  if (letterId === null || letterId === undefined) throw letterNotFound(id)
+  if (letterId === null || letterId === undefined) throw createLetterNotFoundError(id)
   const options = { target: target ?? null, edit, isDeadAllowed, isCapped: false }
   const [result] = await letters.redrive([letterId], options, createTrace(request, reason))
   if (result?.isStarted !== true) throw createRefusal(id, result?.refusal ?? 'missing', spec)
@@ -134,7 +134,7 @@ function refuseTarget(results: readonly RedriveResult[], target: string | undefi
 function createRefusal(id: string, refusal: RedriveRefusal, { target, edit }: RedriveRequest): KnownError {
   switch (refusal) {
     case 'missing':
-      return letterNotFound(id)
+      return createLetterNotFoundError(id)
     case 'no-target':
     case 'dead-target':
       return createTargetError(target, refusal)

@@ -79,10 +79,10 @@ export const undoRoutes = [
         const { ids, filter, campaign_id: campaignId, reason, ...guards } = request.body
         checkOne({ ids, filter, campaign_id: campaignId })
         const letters = context.letters()
-        const trace = createTrace(request, reason)
+        const attribution = createTrace(request, reason)
         if (ids !== undefined) {
           const done = await changeEach(await resolveIds({ ids, ...guards }, letters), (letterIds) =>
-            letters.restore(letterIds, trace),
+            letters.restore(letterIds, attribution),
           )
           const results = done.map(({ id, result }) =>
             viewDone(id, result?.isRestored ?? false, result?.refusal ?? null),
@@ -94,7 +94,7 @@ export const undoRoutes = [
           campaignId === undefined
             ? { filter: await readDiscardedFilter(filter ?? {}, context) }
             : { campaignId: (await findCampaign(letters, campaignId)).id }
-        const done = await letters.restoreSelected(selection, readLimits(guards), trace)
+        const done = await letters.restoreSelected(selection, readLimits(guards), attribution)
         return { ...viewUndo(done), restored: done.changed }
       },
     }),
@@ -126,14 +126,14 @@ export const undoRoutes = [
       const { ids, campaign_id: campaignId, reason, ...guards } = request.body
       checkOne({ ids, campaign_id: campaignId })
       const letters = context.letters()
-      const trace = createTrace(request, reason)
+      const attribution = createTrace(request, reason)
       if (campaignId !== undefined) {
         const { id } = await findCampaign(letters, campaignId)
-        const done = await letters.cancelCampaignRedrives(id, readLimits(guards), trace)
+        const done = await letters.cancelCampaignRedrives(id, readLimits(guards), attribution)
         return { ...viewUndo(done), cancelled: done.changed }
       }
       const done = await changeEach(await resolveIds({ ids: ids ?? [], ...guards }, letters), (letterIds) =>
-        letters.cancelRedrives(letterIds, trace),
+        letters.cancelRedrives(letterIds, attribution),
       )
       const results = done.map(({ id, result }) =>
         viewDone(id, result?.isCancelled ?? false, describeCancel(result?.refusal ?? null)),
@@ -159,9 +159,9 @@ function readLimits({
 
 async function readDiscardedFilter(filter: Static<typeof FilterSpec>, { storage }: ApiContext) {
   const read = await readFilter(filter, 'body.filter', storage)
-  if (Object.keys(filter).length === 0) throw fault('body.filter', 'has no condition')
+  if (Object.keys(filter).length === 0) throw createFault('body.filter', 'has no condition')
   if (read.states?.some((state) => state !== 'discarded') === true)
-    throw fault('body.filter.status', 'can only be DISCARDED')
+    throw createFault('body.filter.status', 'can only be DISCARDED')
   return read
 }
 
@@ -173,9 +173,9 @@ function viewUndo({ refusals, refused, isComplete }: UndoDone) {
 function checkOne(given: Readonly<Record<string, unknown>>): void {
   const names = Object.keys(given)
   const count = names.filter((name) => given[name] !== undefined).length
-  if (count !== 1) throw fault('body', `needs exactly one of ${names.join(', ')}; it has ${count}`)
+  if (count !== 1) throw createFault('body', `needs exactly one of ${names.join(', ')}; it has ${count}`)
 }
 
-function fault(field: string, message: string): InvalidRequest {
+function createFault(field: string, message: string): InvalidRequest {
   return new InvalidRequest([{ field, message }])
 }

@@ -2,7 +2,7 @@
 
 import { Type } from 'typebox'
 import { boundedPolicy, type PolicyChanges, partitionsMax } from '../../../core/queue.ts'
-import type { Engine, Trace } from '../../../engine/engine.ts'
+import type { Engine, Attribution } from '../../../engine/engine.ts'
 import { checkTimes } from '../../../storage/shared/queue-checks.ts'
 import { route } from '../../http/route.ts'
 import { createTrace } from '../../http/trace.ts'
@@ -156,8 +156,8 @@ async function update(
   engine: Engine,
   name: string,
   changes: PolicyChanges,
-  trace: Trace,
+  attribution: Attribution,
 ): Promise<QueueView> {
-  const updated = await engine.updateQueue(name, changes, trace)
-  return viewQueue(updated, (await engine.stats(name)).partitions)
+  const updated = await engine.updateQueue(name, changes, attribution)
+  return viewQueue(updated, (await engine.readStats(name)).partitions)
 }

@@ -1,6 +1,6 @@
 /** The body of a request that produces items: its schema, and the items that it becomes. */
 import { type Static, Type } from 'typebox'
-import { elementTexts, fieldTexts, textAt } from '../../../core/json-text.ts'
+import { splitElements, splitFields, findText } from '../../../core/json-text.ts'
 import type { NewItem } from '../../../storage/contract/items.ts'
 import { createBodyReader } from '../../http/body-reader.ts'
 import { component, describedWith } from '../../http/openapi/annotations.ts'
@@ -117,7 +117,7 @@ export const queueItemsBodyReader = createBodyReader(
 function createItemTexts(text: string): (index: number) => string {
   let texts: readonly string[] | undefined
   return (index) => {
-    texts ??= elementTexts(new Map(fieldTexts(text)).get('items') ?? '[]')
+    texts ??= splitElements(new Map(splitFields(text)).get('items') ?? '[]')
     return texts[index] ?? '{}'
   }
 }
@@ -128,10 +128,10 @@ function readItem(
   readWritten: (index: number) => string,
 ): NewItem {
   const field = `body.items[${index}]`
-  const jsonText = () => textAt(readWritten(index), ['payload', 'json']) ?? 'null'
+  const readJsonText = () => findText(readWritten(index), ['payload', 'json']) ?? 'null'
   return {
     payload:
-      spec.payload === undefined ? new Uint8Array() : readContent(`${field}.payload`, spec.payload, jsonText),
+      spec.payload === undefined ? new Uint8Array() : readContent(`${field}.payload`, spec.payload, readJsonText),
     ...(spec.kind !== undefined && { kind: spec.kind }),
     ...(spec.encoding !== undefined && { encoding: spec.encoding }),
     ...(spec.reference !== undefined && { reference: spec.reference }),

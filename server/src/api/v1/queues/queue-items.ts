@@ -5,7 +5,7 @@ import { Type } from 'typebox'
 import { findKsuidProblem } from '../../../core/ksuid.ts'
 import { partitionsMax } from '../../../core/queue.ts'
 import { KnownError } from '../../../errors.ts'
-import { queueNotFound } from '../../../storage/shared/queue-checks.ts'
+import { createQueueNotFoundError } from '../../../storage/shared/queue-checks.ts'
 import { takeBody } from '../../http/body-reader.ts'
 import { route } from '../../http/route.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
@@ -94,9 +94,9 @@ export const queueItemRoutes = [
     },
     handler: async ({ params: { name }, body: { partition, ids, lease_timeout } }, _reply, context) => {
       checkIds(ids)
-      const leaseUs =
+      const leaseTimeoutUs =
         lease_timeout === undefined ? undefined : parseDurationField('lease_timeout', lease_timeout, 1)
-      return { lease_deadline: formatInstant(await context.engine().extend(name, partition, ids, leaseUs)) }
+      return { lease_deadline: formatInstant(await context.engine().extend(name, partition, ids, leaseTimeoutUs)) }
     },
   }),
 
@@ -126,7 +126,7 @@ export const queueItemRoutes = [
     },
     handler: async ({ params: { name }, body: { client_id } }, _reply, context) => {
       const isCancelled = context.leaseCalls.cancel(name, client_id)
-      if (!isCancelled && (await context.engine().getQueue(name)) === null) throw queueNotFound(name)
+      if (!isCancelled && (await context.engine().getQueue(name)) === null) throw createQueueNotFoundError(name)
       return { is_cancelled: isCancelled }
     },
   }),

@@ -102,17 +102,17 @@ export const PolicySpec = component(
 export function readPolicy(spec: Static<typeof PolicySpec>): PolicyChanges {
   return {
     ...(spec.lease_timeout !== undefined && {
-      leaseUs: parseDurationField('policy.lease_timeout', spec.lease_timeout, 1),
+      leaseTimeoutUs: parseDurationField('policy.lease_timeout', spec.lease_timeout, 1),
     }),
     ...(spec.expire_timeout !== undefined && {
-      expireUs: parseDurationField('policy.expire_timeout', spec.expire_timeout, 1),
+      expireTimeoutUs: parseDurationField('policy.expire_timeout', spec.expire_timeout, 1),
     }),
     ...(spec.attempts_max !== undefined && { attemptsMax: spec.attempts_max }),
     ...(spec.dead_queue !== undefined && { deadQueue: spec.dead_queue }),
     ...(spec.on_dead !== undefined && { onDead: spec.on_dead }),
     ...(spec.retry !== undefined && { retry: readRetry('policy.retry', spec.retry) }),
     ...(spec.done_retention !== undefined && {
-      keepDoneUs: parseDurationField('policy.done_retention', spec.done_retention, 0),
+      doneRetentionUs: parseDurationField('policy.done_retention', spec.done_retention, 0),
     }),
     ...(spec.letter_class !== undefined && { letterClass: spec.letter_class }),
     ...(spec.redrive !== undefined && { redrive: readRedrive(spec.redrive) }),

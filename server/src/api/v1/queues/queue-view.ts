@@ -104,13 +104,13 @@ export function viewQueue(queue: Queue, counts: readonly Counts[]): QueueView {
     created_at: formatInstant(queue.createdAt),
     updated_at: formatInstant(queue.updatedAt),
     policy: {
-      lease_timeout: formatDuration(queue.leaseUs),
-      expire_timeout: formatDuration(queue.expireUs),
+      lease_timeout: formatDuration(queue.leaseTimeoutUs),
+      expire_timeout: formatDuration(queue.expireTimeoutUs),
       attempts_max: queue.attemptsMax,
       dead_queue: queue.deadQueue,
       on_dead: queue.onDead,
       retry: viewRetry(queue.retry),
-      done_retention: formatDuration(queue.keepDoneUs),
+      done_retention: formatDuration(queue.doneRetentionUs),
       letter_class: queue.letterClass,
       redrive: {
         mode: queue.redrive.mode,

@@ -19,7 +19,7 @@ export function warnAboutNewQueue(queue: Queue): readonly string[] {
   ]
 }
 
-function describeDeath({ attemptsMax, expireUs }: Queue): string {
-  const wait = `wait longer than ${formatDuration(expireUs)}`
+function describeDeath({ attemptsMax, expireTimeoutUs }: Queue): string {
+  const wait = `wait longer than ${formatDuration(expireTimeoutUs)}`
   return attemptsMax === 0 ? wait : `fail more than ${attemptsMax} times or ${wait}`
 }

@@ -46,7 +46,7 @@ export const queueRoutes = [
       const page = others.slice(0, limit)
       const last = others.length > limit ? page.at(-1) : undefined
       const names = page.map(({ name }) => name)
-      const counts = await storage.queueCounts({ queues: names, countMax: names.length })
+      const counts = await storage.readQueueCounts({ queues: names, countMax: names.length })
       const byQueue = Map.groupBy(counts, (each) => each.queue)
       return {
         queues: page.map((queue) => viewQueue(queue, byQueue.get(queue.name) ?? [])),
@@ -72,7 +72,7 @@ export const queueRoutes = [
       const storage = context.storage()
       const [queue, counts] = await Promise.all([
         storage.getQueue(name),
-        storage.queueCounts({ queues: [name], countMax: 1 }),
+        storage.readQueueCounts({ queues: [name], countMax: 1 }),
       ])
       if (queue === null) {
         throw new KnownError('QUEUE_NOT_FOUND', `queue ${JSON.stringify(name)} does not exist`)

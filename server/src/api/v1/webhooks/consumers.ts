@@ -122,8 +122,8 @@ export const consumerRoutes = [
         response: { 200: ConsumerView },
       },
       handler: async (request, _reply, context) => {
-        const trace = createTrace(request, request.body.reason)
-        return viewConsumer(await context.webhooks().deliveries[action](toName(request.params), trace))
+        const attribution = createTrace(request, request.body.reason)
+        return viewConsumer(await context.webhooks().deliveries[action](toName(request.params), attribution))
       },
     }),
   ),

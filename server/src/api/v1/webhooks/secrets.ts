@@ -65,10 +65,10 @@ export const secretRoutes = [
         overlap === undefined
           ? rotationOverlapUs
           : Math.min(parseDurationField('body.overlap', overlap, 0), overlapDaysMax * 86_400 * usPerSecond)
-      const trace = createTrace(request, reason)
+      const attribution = createTrace(request, reason)
       reply.header('cache-control', 'no-store')
       return viewSecret(
-        await context.webhooks().deliveries.rotateSecret(toName(request.params), overlapUs, trace),
+        await context.webhooks().deliveries.rotateSecret(toName(request.params), overlapUs, attribution),
       )
     },
   }),

@@ -11,7 +11,7 @@
  * breaker half-open pushes one job as a probe. All servers on a store share the state; the counts of a closed
  * breaker belong to each server.
  */
-import { type Instant, later } from '../../instant.ts'
+import { type Instant, addDuration } from '../../instant.ts'
 
 export type BreakerRules = Readonly<{
   /** Failures in a row that open the breaker. 0: the breaker never opens. */
@@ -86,7 +86,7 @@ export function openBreaker(
   now: Instant,
 ): BreakerState {
   if (state.state !== 'closed') return state
-  return { state: 'open', openedAt: now, holdUntil: later(now, rules.holdUs), failedProbes: 0, reason }
+  return { state: 'open', openedAt: now, holdUntil: addDuration(now, rules.holdUs), failedProbes: 0, reason }
 }
 
 /** When a probe may start; null: jobs need no probe. */
@@ -107,7 +107,7 @@ export function startProbe(state: BreakerState, rules: BreakerRules, now: Instan
   const at = probeAt(state)
   if (at === null || now < at) return undefined
   const { openedAt, failedProbes, reason } = state
-  return { state: 'half-open', openedAt, probeUntil: later(now, rules.probeUs), failedProbes, reason }
+  return { state: 'half-open', openedAt, probeUntil: addDuration(now, rules.probeUs), failedProbes, reason }
 }
 
 export function endProbe(
@@ -123,7 +123,7 @@ export function endProbe(
   return {
     state: 'open',
     openedAt,
-    holdUntil: later(now, holdUsAfter(failedProbes, rules)),
+    holdUntil: addDuration(now, holdUsAfter(failedProbes, rules)),
     failedProbes,
     reason,
   }

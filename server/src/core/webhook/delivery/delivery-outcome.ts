@@ -1,5 +1,5 @@
 /** Decides whether a job is delivered, retried or dead after an attempt to push it. */
-import { type Instant, later } from '../../instant.ts'
+import { type Instant, addDuration } from '../../instant.ts'
 import { type RetryPolicy, retryDelayUs } from '../../retry.ts'
 import type { Attempt, PushFailure } from '../attempt.ts'
 import { parseRetryAfter } from './retry-after.ts'
@@ -36,7 +36,7 @@ export function decideDeliveryOutcome(
   if (status !== null && rules.permanentStatuses.includes(status)) return { kind: 'dead', error }
   const asked = parseRetryAfter(failure.retryAfter, now, rules.retryAfterUsMax)
   // Retry-After can postpone the next attempt, not bring it forward.
-  const backoff = later(
+  const backoff = addDuration(
     now,
     retryDelayUs(rules.retry, attempts, () => 0.5),
   )

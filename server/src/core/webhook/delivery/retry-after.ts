@@ -1,6 +1,6 @@
 /** The header `Retry-After`: a number of seconds or an HTTP date (RFC 9110). */
 import { parseHttpDate } from '../../http-date.ts'
-import { type Instant, later, usPerSecond } from '../../instant.ts'
+import { type Instant, addDuration, usPerSecond } from '../../instant.ts'
 
 /**
  * The instant that a receiver asks to wait for. Undefined: the header is unreadable or in the past. At most
@@ -9,7 +9,7 @@ import { type Instant, later, usPerSecond } from '../../instant.ts'
 export function parseRetryAfter(text: string | null, now: Instant, delayUsMax: number): Instant | undefined {
   if (text === null) return undefined
   const value = text.trim()
-  const at = /^\d{1,12}$/.test(value) ? later(now, Number(value) * usPerSecond) : parseHttpDate(value)
+  const at = /^\d{1,12}$/.test(value) ? addDuration(now, Number(value) * usPerSecond) : parseHttpDate(value)
   if (at === undefined || at <= now) return undefined
-  return Math.min(at, later(now, delayUsMax))
+  return Math.min(at, addDuration(now, delayUsMax))
 }

@@ -30,13 +30,13 @@ export async function ensureDeadQueue(
   const name = nameDeadQueue(settings, topic)
   if ((await engine.getQueue(name)) !== null) return false
   const letterClass = classifyTopic(settings.classes, topic, defaultPolicy.letterClass)
-  const trace = {
+  const attribution = {
     actor: kafkaActor,
     reason: `dead-letter topic ${topic} appeared in cluster ${settings.name}`,
     requestId: '',
   }
   try {
-    await engine.createQueue({ name, letterClass }, trace)
+    await engine.createQueue({ name, letterClass }, attribution)
     return true
   } catch (error) {
     // Another server found the topic at the same time.

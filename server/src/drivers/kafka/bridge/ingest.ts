@@ -118,14 +118,14 @@ function toAdvance({ claimed, records, until }: Slice): KafkaAdvance {
 
 function toLetter(record: DeadRecord, { queue, incarnation }: ClaimedPartition, now: number): Letter {
   const { letter, isTombstone } = readRecord(record, now)
-  const { origin, payload, key, headers, failure, history, diedAt = now } = letter
+  const { origin, payload, key, headers, failure, history, deadLetteredAt = now } = letter
   const sourceId = `${letter.sourceId}${incarnation === 0 ? '' : `~${incarnation}`}`
   const reference = nameReference(record)
   const kind = isTombstone ? tombstoneKind : ''
   return {
     queue,
     captured: letter,
-    item: { sourceId, origin, payload, key, headers, failure, history, diedAt, reference, kind },
+    item: { sourceId, origin, payload, key, headers, failure, history, deadLetteredAt, reference, kind },
   }
 }
 

@@ -9,7 +9,7 @@
 import type { Header, Item } from '../../../core/item.ts'
 import type { DeliveryRules } from '../../../core/webhook/delivery-policy.ts'
 import type { ChangeCondition } from '../../../core/webhook/put.ts'
-import type { Trace } from '../../../engine/engine.ts'
+import type { Attribution } from '../../../engine/engine.ts'
 import type {
   AcceptResult,
   Channel,
@@ -30,7 +30,7 @@ export interface WebhookBroker extends PullJobs {
     channelId: string,
     id: string,
     condition: ChangeCondition,
-    trace?: Trace,
+    attribution?: Attribution,
   ): Promise<WebhookResults['delete-consumer']>
 
   /** Stores the message; its jobs are created soon after. */
@@ -54,7 +54,7 @@ export type EntityChange = Readonly<{
   name?: string
   token?: string
   condition: ChangeCondition
-  trace?: Trace
+  trace?: Attribution
 }>
 export type ConsumerChange = EntityChange & Readonly<{ callbackUrl: string; type: Consumer['type'] }>
 

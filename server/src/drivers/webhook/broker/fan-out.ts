@@ -2,7 +2,7 @@
  * Creates the jobs of accepted messages. The fan-out of a message starts when it is stored. `pass` finds the
  * messages that were left without jobs, because a server was killed in between or the write failed.
  */
-import { type Clock, later } from '../../../core/instant.ts'
+import { type Clock, addDuration } from '../../../core/instant.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { StoreReads } from '../../../storage/contract/storage.ts'
 
@@ -12,7 +12,7 @@ export interface FanOut {
   /** Creates the jobs of messages that wait for longer than the rational delay. Returns whether more wait. */
   pass(): Promise<boolean>
   /** Resolves when the messages added so far are dispatched, or their dispatch has failed. */
-  whenIdle(): Promise<void>
+  waitUntilIdle(): Promise<void>
 }
 
 export type FanOutParts = Readonly<{
@@ -61,12 +61,12 @@ export function createFanOut({ storage, engine, clock, delayUs, onError }: FanOu
     },
     pass: async () => {
       const countMax = countNext()
-      const numbers = await storage().listUndispatched({ before: later(clock.now(), -delayUs), countMax })
+      const numbers = await storage().listUndispatched({ before: addDuration(clock.now(), -delayUs), countMax })
       if (numbers.length === 0) return false
       await dispatch(numbers)
       return numbers.length === countMax
     },
-    whenIdle: async () => {
+    waitUntilIdle: async () => {
       while (current !== undefined) await current
     },
   }

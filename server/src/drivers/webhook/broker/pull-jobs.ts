@@ -1,10 +1,10 @@
 /** Jobs by their ids, and the changes of state that a pull consumer makes. */
-import { type Clock, later } from '../../../core/instant.ts'
+import { type Clock, addDuration } from '../../../core/instant.ts'
 import type { Item } from '../../../core/item.ts'
 import { countRetriesOfDead, type DeliveryRules, inflightUs } from '../../../core/webhook/delivery-policy.ts'
 import { parseJobId } from '../../../core/webhook/job-id.ts'
 import { formatPullHolder, readIncrementalSeconds } from '../../../core/webhook/pull-lease.ts'
-import type { Engine, Trace } from '../../../engine/engine.ts'
+import type { Engine, Attribution } from '../../../engine/engine.ts'
 import { isCallersFault } from '../../../errors.ts'
 import type { StoreReads } from '../../../storage/contract/storage.ts'
 import type { Consumer, JobState, Message, TakeJob } from '../../../storage/contract/webhooks.ts'
@@ -30,7 +30,7 @@ export interface PullJobs {
     job: FoundJob,
     nextState: NextState,
     incrementalSeconds: number,
-    trace: Trace,
+    attribution: Attribution,
   ): Promise<boolean>
 }
 
@@ -46,10 +46,10 @@ export function createPullJobs(parts: PullJobsParts): PullJobs {
   return {
     findJob: (consumer, jobId) => findJob(parts, consumer, jobId),
     listQueuedJobs: (consumer, countMax) => listQueuedJobs(parts, consumer, countMax),
-    changeJob: async (consumer, job, nextState, seconds, trace) => {
+    changeJob: async (consumer, job, nextState, seconds, attribution) => {
       const { state } = job.state
       if (nextState === 'INFLIGHT' && (state === 'queued' || state === 'dead'))
-        return takeJob(parts, consumer, job, seconds, trace)
+        return takeJob(parts, consumer, job, seconds, attribution)
       if (state !== 'inflight') return false
       return nextState === 'DELIVERED' || nextState === 'DEAD'
         ? settleJob(parts, consumer, job, nextState)
@@ -95,20 +95,20 @@ async function takeJob(
   { queue }: Consumer,
   { state }: FoundJob,
   seconds: number,
-  trace: Trace,
+  attribution: Attribution,
 ): Promise<boolean> {
   const now = clock.now()
-  const job = toTakenJob(state, trace)
+  const job = toTakenJob(state, attribution)
   if (job === undefined) return false
-  const lease = { holder: formatPullHolder(seconds), deadline: later(now, inflightUs(rules, seconds)) }
-  const audit = { at: now, ...trace, action: 'letter.redrive', details: { queue } }
-  const command = { op: 'take-job', queue, job, ...lease, now, trace: audit } as const
+  const lease = { holder: formatPullHolder(seconds), deadline: addDuration(now, inflightUs(rules, seconds)) }
+  const audit = { at: now, ...attribution, action: 'letter.redrive', details: { queue } }
+  const command = { op: 'take-job', queue, job, ...lease, now, audit: audit } as const
   return (await engine().write([command]))[0].isTaken
 }
 
 function toTakenJob(
   { item, letterId, failure }: FoundJob['state'],
-  { actor }: Trace,
+  { actor }: Attribution,
 ): TakeJob['job'] | undefined {
   if (item !== null) return { itemId: item.id }
   // The counter grows by 1, and the attempt that begins now is one more than the retries.

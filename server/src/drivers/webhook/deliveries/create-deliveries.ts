@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { type Clock, later, usPerSecond } from '../../../core/instant.ts'
+import { type Clock, addDuration, usPerSecond } from '../../../core/instant.ts'
 import type { Attempt } from '../../../core/webhook/attempt.ts'
 import {
   type ConsumerDelivery,
@@ -15,7 +15,7 @@ import {
   rotateSigningSecret,
   type SigningSecrets,
 } from '../../../core/webhook/signature.ts'
-import type { Engine, Trace } from '../../../engine/engine.ts'
+import type { Engine, Attribution } from '../../../engine/engine.ts'
 import { KnownError } from '../../../errors.ts'
 import type { DeliveryChange, StoredDelivery } from '../../../storage/contract/deliveries.ts'
 import type { StoreReads } from '../../../storage/contract/storage.ts'
@@ -67,32 +67,32 @@ export function createDeliveries(parts: DeliveriesParts): Deliveries {
     if (own === undefined) throw notFound(of)
     return { counts: own, stored, figures: figures[0] ?? noFigures }
   }
-  const apply = async (of: ConsumerName, change: Change, trace: Trace): Promise<ConsumerReport> => {
-    await changeDelivery(parts, of, change, trace)
+  const apply = async (of: ConsumerName, change: Change, attribution: Attribution): Promise<ConsumerReport> => {
+    await changeDelivery(parts, of, change, attribution)
     return report(of)
   }
   const simple =
     (change: DeliveryChange, decide: (delivery: ConsumerDelivery, reason: string) => ConsumerDelivery) =>
-    (of: ConsumerName, trace: Trace) =>
+    (of: ConsumerName, attribution: Attribution) =>
       apply(
         of,
         {
           change,
           action: actions[change],
           details: {},
-          decide: (delivery) => ({ delivery: decide(delivery, trace.reason) }),
+          decide: (delivery) => ({ delivery: decide(delivery, attribution.reason) }),
         },
-        trace,
+        attribution,
       )
   return {
     list: (query) => listReports(parts, query),
     get: (channelId, consumerId) => report({ channelId, consumerId }),
-    changeSettings: (of, changes, trace) => apply(of, toSettingsChange(changes), trace),
+    changeSettings: (of, changes, attribution) => apply(of, toSettingsChange(changes), attribution),
     pause: simple('paused', (delivery, reason) => pauseDelivery(delivery, reason, parts.clock.now())),
     resume: simple('resumed', resumeDelivery),
     enable: simple('enabled', enableDelivery),
     readSecrets: async (of) => (await find(parts, of)).secrets ?? (await rotate(parts, of, 0, null)),
-    rotateSecret: (of, overlapUs, trace) => rotate(parts, of, overlapUs, trace),
+    rotateSecret: (of, overlapUs, attribution) => rotate(parts, of, overlapUs, attribution),
     test: (of, payload, contentType) => sendTest(parts, of, payload, contentType),
     listAttempts: (query) => storage().listAttempts(query),
   }
@@ -123,7 +123,7 @@ async function rotate(
   parts: DeliveriesParts,
   of: ConsumerName,
   overlapUs: number,
-  trace: Trace | null,
+  attribution: Attribution | null,
 ): Promise<SigningSecrets> {
   const next = createSigningSecret(randomBytes(24))
   const change: Change = {
@@ -133,19 +133,19 @@ async function rotate(
     decide: (delivery, secrets) => ({
       delivery,
       secrets:
-        trace === null && secrets !== null
+        attribution === null && secrets !== null
           ? secrets
           : rotateSigningSecret(secrets, next, parts.clock.now(), overlapUs),
     }),
   }
-  return (await changeDelivery(parts, of, change, trace)).secrets ?? { current: next, previous: null }
+  return (await changeDelivery(parts, of, change, attribution)).secrets ?? { current: next, previous: null }
 }
 
 async function changeDelivery(
   parts: DeliveriesParts,
   of: ConsumerName,
   { change, action, details, decide }: Change,
-  trace: Trace | null,
+  attribution: Attribution | null,
 ): Promise<Decision> {
   for (let attempt = 1; ; attempt++) {
     const { consumer, version, delivery, secrets } = await find(parts, of)
@@ -166,7 +166,7 @@ async function changeDelivery(
           change,
           isRequired: true,
         },
-        ...(trace === null ? [] : [{ op: 'audit' as const, entries: [{ ...trace, ...audit }] }]),
+        ...(attribution === null ? [] : [{ op: 'audit' as const, entries: [{ ...attribution, ...audit }] }]),
       ])
       return decision
     } catch (error) {
@@ -239,5 +239,5 @@ function notFound({ channelId, consumerId }: ConsumerName): KnownError {
 }
 
 function figuresSince({ clock }: DeliveriesParts): number {
-  return later(clock.now(), -figureMinutes * minuteUs)
+  return addDuration(clock.now(), -figureMinutes * minuteUs)
 }

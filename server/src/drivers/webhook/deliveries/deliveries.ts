@@ -3,7 +3,7 @@
 import type { Attempt } from '../../../core/webhook/attempt.ts'
 import type { DeliverySettings } from '../../../core/webhook/delivery/consumer-delivery.ts'
 import type { SigningSecrets } from '../../../core/webhook/signature.ts'
-import type { Trace } from '../../../engine/engine.ts'
+import type { Attribution } from '../../../engine/engine.ts'
 import type {
   AttemptsQuery,
   ConsumerFigures,
@@ -18,15 +18,15 @@ export interface Deliveries {
   list(query: ConsumerListQuery): Promise<readonly ConsumerReport[]>
   /** Rejects with CONSUMER_NOT_FOUND, like all that follow. */
   get(channelId: string, consumerId: string): Promise<ConsumerReport>
-  changeSettings(of: ConsumerName, changes: Partial<DeliverySettings>, trace: Trace): Promise<ConsumerReport>
+  changeSettings(of: ConsumerName, changes: Partial<DeliverySettings>, attribution: Attribution): Promise<ConsumerReport>
   /** The consumer gets no pushes until it is resumed. Its jobs wait. */
-  pause(of: ConsumerName, trace: Trace): Promise<ConsumerReport>
-  resume(of: ConsumerName, trace: Trace): Promise<ConsumerReport>
+  pause(of: ConsumerName, attribution: Attribution): Promise<ConsumerReport>
+  resume(of: ConsumerName, attribution: Attribution): Promise<ConsumerReport>
   /** Ends the disabling of a consumer that failed for too long, and closes its breaker. */
-  enable(of: ConsumerName, trace: Trace): Promise<ConsumerReport>
+  enable(of: ConsumerName, attribution: Attribution): Promise<ConsumerReport>
   readSecrets(of: ConsumerName): Promise<SigningSecrets>
   /** The previous secret signs, too, until the overlap ends. */
-  rotateSecret(of: ConsumerName, overlapUs: number, trace: Trace): Promise<SigningSecrets>
+  rotateSecret(of: ConsumerName, overlapUs: number, attribution: Attribution): Promise<SigningSecrets>
   /** Pushes a test message now. No job is created; the attempt is recorded. */
   test(of: ConsumerName, payload: Uint8Array, contentType: string): Promise<Attempt>
   listAttempts(query: AttemptsQuery): Promise<readonly StoredAttempt[]>

@@ -132,10 +132,10 @@ class PushDispatcher implements Dispatcher {
     this.#isRunning = false
     for (const stopListening of this.#listeners.splice(0)) stopListening()
     await Promise.all(this.#loops.map((loop) => loop.stop()))
-    await this.#loader.whenIdle()
+    await this.#loader.waitUntilIdle()
     await this.#leaser.stop()
     await this.#pusher.stop(graceMs)
-    await this.#outcomes.whenIdle()
+    await this.#outcomes.waitUntilIdle()
     await this.#figures.pass().catch(this.#parts.onError)
     await this.#parts.sender.close()
   }

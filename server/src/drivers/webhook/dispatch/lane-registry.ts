@@ -1,6 +1,6 @@
 /** The push consumers of the store, kept current: those that changed are read again. */
 import { randomBytes } from 'node:crypto'
-import { type Clock, type Instant, later, usPerSecond } from '../../../core/instant.ts'
+import { type Clock, type Instant, addDuration, usPerSecond } from '../../../core/instant.ts'
 import { newDelivery } from '../../../core/webhook/delivery/consumer-delivery.ts'
 import { createSigningSecret } from '../../../core/webhook/signature.ts'
 import type { Engine } from '../../../engine/engine.ts'
@@ -66,7 +66,7 @@ export class LaneRegistry {
     const isFull = this.#readAt === undefined || performance.now() - this.#fullReadAtMs > fullReadMs
     const startedMs = performance.now()
     const query =
-      isFull || this.#readAt === undefined ? {} : { changedSince: later(this.#readAt, -overlapUs) }
+      isFull || this.#readAt === undefined ? {} : { changedSince: addDuration(this.#readAt, -overlapUs) }
     const stored = await storage().listDeliveries(query)
     this.#readAt = now
     if (isFull) {

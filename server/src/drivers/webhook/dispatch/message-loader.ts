@@ -57,7 +57,7 @@ export class MessageLoader {
     })
   }
 
-  async whenIdle(): Promise<void> {
+  async waitUntilIdle(): Promise<void> {
     await this.#loading
   }
 

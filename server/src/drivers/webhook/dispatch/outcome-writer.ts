@@ -67,7 +67,7 @@ export class OutcomeWriter {
   }
 
   /** Resolves when nothing waits. Outcomes that a broken store refuses are given up once their leases end. */
-  async whenIdle(): Promise<void> {
+  async waitUntilIdle(): Promise<void> {
     while (this.#writes.size > 0 || !isEmpty(this.#waiting)) {
       this.#schedule()
       await Promise.race([...this.#writes, new Promise((resolve) => setTimeout(resolve, 20))])

@@ -1,7 +1,7 @@
 import type { AccessChange, ChangeAccess, CreateSession, RecordKeyUses } from '../../contract/access.ts'
 import { accessChanged, changesCredentials, keyNotFound, namespaceInUse } from '../../shared/access-rows.ts'
 import type { Connection, Row } from '../connection/connection.ts'
-import { int8s, texts } from '../connection/encode-arrays.ts'
+import { encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import type { Transaction } from '../transaction.ts'
 
 /**
@@ -162,7 +162,7 @@ export async function recordKeyUses(
   { connection }: Transaction,
   { uses }: RecordKeyUses,
 ): Promise<undefined> {
-  await run(connection, recordUses, [texts(uses.map(({ keyId }) => keyId)), int8s(uses.map(({ at }) => at))])
+  await run(connection, recordUses, [encodeTexts(uses.map(({ keyId }) => keyId)), encodeInt8s(uses.map(({ at }) => at))])
 }
 
 export async function createSession(

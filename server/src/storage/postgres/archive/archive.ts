@@ -2,13 +2,13 @@
 import type { Archive } from '../../contract/archive.ts'
 import type { LetterResults, PurgeArchive } from '../../contract/letters.ts'
 import type { Results } from '../../contract/storage.ts'
-import { archiveDetails, statesToArchive } from '../../shared/archive-rules.ts'
-import { queueEntries } from '../../shared/audit-entries.ts'
+import { archiveDetails, listStatesToArchive } from '../../shared/archive-rules.ts'
+import { createQueueEntries } from '../../shared/audit-entries.ts'
 import { stepBytesMax } from '../../shared/byte-budget.ts'
 import { readNumber, readNumberOrNull } from '../../shared/row-values.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Row, Statement } from '../connection/connection.ts'
-import { int4s } from '../connection/encode-arrays.ts'
+import { encodeInt4s } from '../connection/encode-arrays.ts'
 import { isLocatedRow } from '../items/locate-rows.ts'
 import { countRemoved, sumRemovedSql } from '../items/remove.ts'
 import { columnNames, stateCodes } from '../items/rows.ts'
@@ -48,15 +48,15 @@ export async function archive(transaction: Transaction, command: Archive): Promi
   const queueRow = await transaction.get(command.queue)
   const { id } = queueRow
   const { queue } = command.states === 'by-class' ? await readWithClassLock(transaction, queueRow) : queueRow
-  const states = statesToArchive(command, queue)
-  const codes = int4s(states.map((state) => stateCodes[state]))
+  const states = listStatesToArchive(command, queue)
+  const codes = encodeInt4s(states.map((state) => stateCodes[state]))
   const values = [id, command.endedBefore, command.countMax, command.now, codes, stepBytesMax]
   const rows = await transaction.connection.query(archiveEnded, values)
   const archived = countRemoved(transaction, rows, 'archived')
   const letters = rows.filter((row) => readNumberOrNull(row, 'group_id') !== null)
   const letterCount = letters.reduce((sum, row) => sum + readNumber(row, 'n'), 0)
   const details = archiveDetails(command, states, letterCount)
-  const entries = queueEntries(command.trace, command.queue, archived, details)
+  const entries = createQueueEntries(command.audit, command.queue, archived, details)
   await insertAudit(transaction.connection, entries)
   return { archived, isMore: isMoreFound(rows, archived, command.countMax) }
 }
@@ -107,6 +107,6 @@ export async function purgeArchive(
     countChanges.add(id, partition, 'purged', n)
     purged += n
   }
-  await insertAudit(connection, queueEntries(command.trace, command.queue, purged, { letters: purged }))
+  await insertAudit(connection, createQueueEntries(command.audit, command.queue, purged, { letters: purged }))
   return { purged, isMore: isMoreFound(rows, purged, countMax) }
 }

@@ -2,7 +2,7 @@
 import type { ArchivedItem } from '../../contract/archive.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Connections } from '../connection/connections.ts'
-import { texts, uuids } from '../connection/encode-arrays.ts'
+import { encodeTexts, encodeUuids } from '../connection/encode-arrays.ts'
 import { toItem } from '../items/rows.ts'
 import { isKsuid } from '../letters/letter-rows.ts'
 import { createReadById, wholeColumns } from '../letters/read-letters.ts'
@@ -19,7 +19,7 @@ export async function getArchivedLetters(
 ): Promise<ArchivedItem[]> {
   const ids = letterIds.filter(isKsuid)
   if (ids.length === 0) return []
-  const rows = await connections.read(readArchived, [uuids(ids), texts(ids)])
+  const rows = await connections.read(readArchived, [encodeUuids(ids), encodeTexts(ids)])
   return rows.map((row) => ({
     item: toItem(row, readText(row, 'queue_name')),
     archivedAt: readNumber(row, 'archived_at'),

@@ -1,14 +1,14 @@
 import { restoreLetter } from '../../../core/letter.ts'
 import { findRestoreRefusal } from '../../../core/letter-decisions.ts'
 import type { RestoreLetters, RestoreResult } from '../../contract/letters.ts'
-import { letterEntries } from '../../shared/audit-entries.ts'
+import { createLetterEntries } from '../../shared/audit-entries.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Row, Statement } from '../connection/connection.ts'
-import { int4s, texts, uuids } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeTexts, encodeUuids } from '../connection/encode-arrays.ts'
 import { StaleReadError } from '../connection/errors.ts'
 import {
-  arrayParameters,
+  printArrayParameters,
   columnNames,
   encode,
   headColumns,
@@ -52,7 +52,7 @@ const moveRows: Statement = {
   name: 'restore-letters',
   text: `with gone as (
       delete from redrive.archive t
-      using unnest(${arrayParameters(headColumns, 1)}) as m(${headColumns.join(', ')})
+      using unnest(${printArrayParameters(headColumns, 1)}) as m(${headColumns.join(', ')})
         cross join lateral (select f.ctid as location from redrive.archive f where f.uuid = m.uuid offset 0) p
       where t.ctid = p.location
       returning ${columnNames.map((name) => `${isHeadColumn(name) ? 'm' : 't'}.${name}`).join(', ')}
@@ -80,7 +80,7 @@ export async function restoreLetters(
     const { queueRow, letter } = found
     const refusal = findRestoreRefusal(letter, true, command.campaignId)
     if (refusal !== undefined) return { letterId, isRestored: false, refusal }
-    const source = letter.sourceId === null ? undefined : sourceKey(queueRow.id, letter.sourceId)
+    const source = letter.sourceId === null ? undefined : toSourceKey(queueRow.id, letter.sourceId)
     if (source !== undefined && sources.has(source)) return { letterId, isRestored: false, refusal: 'taken' }
     if (source !== undefined) sources.add(source)
     restoredIds.add(letterId)
@@ -89,7 +89,7 @@ export async function restoreLetters(
     return { letterId, isRestored: true, refusal: null }
   })
   if (restored.length > 0) await insertRestored(transaction, restored)
-  await insertAudit(connection, letterEntries(command.trace, results))
+  await insertAudit(connection, createLetterEntries(command.audit, results))
   return results
 }
 
@@ -141,7 +141,7 @@ async function lockLetters(
   letterIds: readonly string[],
 ): Promise<Map<string, FoundLetter>> {
   const ids = [...new Set(letterIds)].filter(isKsuid)
-  const values = [uuids(ids), texts(ids)]
+  const values = [encodeUuids(ids), encodeTexts(ids)]
   const partitions = await transaction.connection.query(findPartitions, values)
   const queues = await transaction.getByIds(partitions.map((row) => readNumber(row, 'queue_id')))
   await transaction.lockPartitions(
@@ -174,12 +174,12 @@ async function findExistingSources(
   )
   if (sources.length === 0) return new Set()
   const rows = await transaction.connection.query(findBySource, [
-    int4s(sources.map(({ queueId }) => queueId)),
-    texts(sources.map(({ sourceId }) => sourceId)),
+    encodeInt4s(sources.map(({ queueId }) => queueId)),
+    encodeTexts(sources.map(({ sourceId }) => sourceId)),
   ])
-  return new Set(rows.map((row) => sourceKey(readNumber(row, 'queue_id'), readText(row, 'source_id'))))
+  return new Set(rows.map((row) => toSourceKey(readNumber(row, 'queue_id'), readText(row, 'source_id'))))
 }
 
-function sourceKey(queueId: number, sourceId: string): string {
+function toSourceKey(queueId: number, sourceId: string): string {
   return `${queueId}/${sourceId}`
 }

@@ -14,7 +14,7 @@ import { toAuditHead, toAuditRow, toChainedRow, toStoredAudit } from '../../shar
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { bytes, int8s, texts } from '../connection/encode-arrays.ts'
+import { encodeBytes, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import type { Transaction } from '../transaction.ts'
 
 const takeChain: Statement = {
@@ -63,20 +63,20 @@ export async function insertAudit(connection: Connection, entries: readonly Audi
   const links = linkAuditRows({ chain, position, hash: readText(taken, 'last_hash') }, rows)
   const hashes = links.map(({ hash }) => Buffer.from(hash, 'hex'))
   await connection.query(insertAuditRows, [
-    int8s(ids),
-    int8s(rows.map((row) => row.at)),
-    texts(rows.map((row) => row.actor)),
-    texts(rows.map((row) => row.action)),
-    texts(rows.map((row) => row.target)),
-    texts(rows.map((row) => row.reason)),
-    texts(rows.map((row) => row.requestId)),
-    texts(rows.map((row) => row.details)),
-    texts(rows.map((row) => row.namespace)),
-    texts(rows.map((row) => row.address)),
-    texts(rows.map((row) => row.keyPrefix)),
+    encodeInt8s(ids),
+    encodeInt8s(rows.map((row) => row.at)),
+    encodeTexts(rows.map((row) => row.actor)),
+    encodeTexts(rows.map((row) => row.action)),
+    encodeTexts(rows.map((row) => row.target)),
+    encodeTexts(rows.map((row) => row.reason)),
+    encodeTexts(rows.map((row) => row.requestId)),
+    encodeTexts(rows.map((row) => row.details)),
+    encodeTexts(rows.map((row) => row.namespace)),
+    encodeTexts(rows.map((row) => row.address)),
+    encodeTexts(rows.map((row) => row.keyPrefix)),
     chain,
-    int8s(links.map((link) => link.position)),
-    bytes(hashes),
+    encodeInt8s(links.map((link) => link.position)),
+    encodeBytes(hashes),
     position + rows.length,
     hashes.at(-1),
     ids.at(-1),
@@ -87,25 +87,25 @@ export async function insertAudit(connection: Connection, entries: readonly Audi
 export async function listAudit(connections: Connections, query: AuditQuery): Promise<AuditRow[]> {
   const conditions: string[] = []
   const values: unknown[] = [query.countMax]
-  const where = (condition: string, value: unknown) => {
+  const addCondition = (condition: string, value: unknown) => {
     if (value === undefined) return
     values.push(value)
     conditions.push(`${condition} $${values.length}`)
   }
-  where('id <', query.beforeId)
-  where('target =', query.target)
-  where('action =', query.action)
-  where('actor =', query.actor)
+  addCondition('id <', query.beforeId)
+  addCondition('target =', query.target)
+  addCondition('action =', query.action)
+  addCondition('actor =', query.actor)
   const { times, namespaces, requestId } = query
   // With the conditions of the partial indexes, which the planner must be able to read.
-  where(requestId === '' ? 'request_id =' : `request_id <> '' and request_id =`, requestId)
+  addCondition(requestId === '' ? 'request_id =' : `request_id <> '' and request_id =`, requestId)
   if (namespaces !== undefined) {
     if (!namespaces.includes(systemNamespace)) conditions.push(`namespace <> '${systemNamespace}'`)
-    values.push(texts(namespaces.filter(isStorableText)))
+    values.push(encodeTexts(namespaces.filter(isStorableText)))
     conditions.push(`namespace = any ($${values.length}::text[])`)
   }
-  where('at >=', times?.after)
-  if (times?.position === undefined) where('at <', times?.before)
+  addCondition('at >=', times?.after)
+  if (times?.position === undefined) addCondition('at <', times?.before)
   else {
     values.push(times.position.at, times.position.id)
     conditions.push(`(at, id) < ($${values.length - 1}::int8, $${values.length}::int8)`)

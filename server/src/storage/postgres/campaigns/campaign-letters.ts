@@ -26,7 +26,7 @@ import { toCampaignLetter, toStateCode } from '../../shared/campaign-rows.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Connection, Row, Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import { findRanges } from '../letters/scan-letters.ts'
 import type { Transaction } from '../transaction.ts'
 
@@ -43,7 +43,7 @@ export async function freezeLetters(transaction: Transaction, command: FreezeLet
   // The search uses the counts, so they must contain the changes of this transaction.
   await transaction.flushLetters()
   const { filter, after, countMax, examinedMax } = command
-  const order = { order: 'diedAt', isDescending: false, ...(after === undefined ? {} : { after }) } as const
+  const order = { order: 'deadLetteredAt', isDescending: false, ...(after === undefined ? {} : { after }) } as const
   const [campaign] = await transaction.connection.query(readArrivedUntil, [command.campaignId])
   const arrived = campaign === undefined ? {} : { arrivedUntil: readNumber(campaign, 'arrived_until') }
   const { found, examinedCount, next } = await searchLetters(
@@ -95,7 +95,7 @@ async function addToSet(
   const wanted = new Set(letterIds.map((id) => toStorableText(id.slice(0, idLengthMax))))
   if (wanted.size === 0) return 0
   await transaction.connection.query(lockSet, [campaignId])
-  const [row = {}] = await transaction.connection.query(addLetters, [campaignId, texts([...wanted])])
+  const [row = {}] = await transaction.connection.query(addLetters, [campaignId, encodeTexts([...wanted])])
   const added = readNumber(row, 'n')
   transaction.campaigns.count(campaignId, 'pending', added)
   return added
@@ -149,9 +149,9 @@ export async function listCampaignLetters(
   connections: Connections,
   query: CampaignLettersQuery,
 ): Promise<CampaignLetter[]> {
-  const { campaignId, states = campaignLetterStates, afterPlace = -1, countMax } = query
+  const { campaignId, states = campaignLetterStates, afterPosition = -1, countMax } = query
   const codes = [...new Set(states)].map(toStateCode)
-  const rows = await connections.read(readSetPage, [campaignId, int4s(codes), afterPlace, countMax])
+  const rows = await connections.read(readSetPage, [campaignId, encodeInt4s(codes), afterPosition, countMax])
   return rows.map(toCampaignLetter)
 }
 
@@ -202,7 +202,7 @@ export class CampaignChanges {
     at: Instant | null,
   ): void {
     if (position === null || position === undefined) return
-    const key = `${position.place}/${position.id}`
+    const key = `${position.position}/${position.id}`
     const before = this.#moves.get(key)
     if (before !== undefined && before.to !== from) return
     this.#moves.set(key, { position, from: before?.from ?? from, to, why, at })
@@ -216,15 +216,15 @@ export class CampaignChanges {
   async writeMoves(connection: Connection): Promise<Row[]> {
     if (this.#moves.size === 0) return []
     const moves = [...this.#moves.values()].sort(
-      (a, b) => compare(a.position.id, b.position.id) || a.position.place - b.position.place,
+      (a, b) => compare(a.position.id, b.position.id) || a.position.position - b.position.position,
     )
     return connection.query(moveLetters, [
-      texts(moves.map(({ position }) => position.id)),
-      int4s(moves.map(({ position }) => position.place)),
-      int4s(moves.map(({ from }) => toStateCode(from))),
-      int4s(moves.map(({ to }) => toStateCode(to))),
-      texts(moves.map(({ why }) => why)),
-      int8s(moves.map(({ at }) => at)),
+      encodeTexts(moves.map(({ position }) => position.id)),
+      encodeInt4s(moves.map(({ position }) => position.position)),
+      encodeInt4s(moves.map(({ from }) => toStateCode(from))),
+      encodeInt4s(moves.map(({ to }) => toStateCode(to))),
+      encodeTexts(moves.map(({ why }) => why)),
+      encodeInt8s(moves.map(({ at }) => at)),
     ])
   }
 
@@ -239,9 +239,9 @@ export class CampaignChanges {
       .sort((a, b) => compare(a.campaignId, b.campaignId) || a.state - b.state)
     if (counts.length === 0) return
     await connection.query(addToCampaigns, [
-      texts(counts.map(({ campaignId }) => campaignId)),
-      int4s(counts.map(({ state }) => state)),
-      int8s(counts.map(({ n }) => n)),
+      encodeTexts(counts.map(({ campaignId }) => campaignId)),
+      encodeInt4s(counts.map(({ state }) => state)),
+      encodeInt8s(counts.map(({ n }) => n)),
       slot,
     ])
   }

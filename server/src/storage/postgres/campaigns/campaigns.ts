@@ -10,7 +10,7 @@ import { toCampaignCounts, toStoredCampaign } from '../../shared/campaign-rows.t
 import { readJson } from '../../shared/row-values.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { texts } from '../connection/encode-arrays.ts'
+import { encodeTexts } from '../connection/encode-arrays.ts'
 import type { Transaction } from '../transaction.ts'
 
 const insertCampaign: Statement = {
@@ -80,7 +80,7 @@ export async function listCampaigns(
   const rows =
     states === undefined
       ? await connections.read(readAllCampaignsPage, [beforeId, countMax])
-      : await connections.read(readCampaignPage, [texts([...new Set(states)]), beforeId, countMax])
+      : await connections.read(readCampaignPage, [encodeTexts([...new Set(states)]), beforeId, countMax])
   return rows.map(toCampaign)
 }
 

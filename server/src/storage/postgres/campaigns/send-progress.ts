@@ -10,7 +10,7 @@ import { toLetterState } from '../../shared/campaign-rows.ts'
 import { refuseRepeatedSend } from '../../shared/campaign-rules.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Statement } from '../connection/connection.ts'
-import { int4s, texts } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeTexts } from '../connection/encode-arrays.ts'
 import type { Transaction } from '../transaction.ts'
 
 type Position = FrozenPosition | null | undefined
@@ -74,7 +74,7 @@ async function trackNextLetters(
   positions: readonly FrozenPosition[],
   now: Instant,
 ): Promise<SendProgress | undefined> {
-  const places = positions.map(({ place }) => place).sort((left, right) => left - right)
+  const places = positions.map(({ position }) => position).sort((left, right) => left - right)
   const last = places.at(-1) ?? 0
   const [row] = await transaction.connection.query(readPendingPlaces, [campaignId, last])
   if (row?.places !== places.join(',')) return undefined
@@ -97,18 +97,18 @@ async function trackAnyLetters(
   now: Instant,
 ): Promise<SendProgress> {
   const rows = await transaction.connection.query(readLetterStates, [
-    texts(positions.map(({ id }) => id)),
-    int4s(positions.map(({ place }) => place)),
+    encodeTexts(positions.map(({ id }) => id)),
+    encodeInt4s(positions.map(({ position }) => position)),
   ])
-  const keyOf = ({ id, place }: FrozenPosition) => `${place}/${id}`
+  const toKey = ({ id, position }: FrozenPosition) => `${position}/${id}`
   const states = new Map(
     rows.map((row) => [
-      keyOf({ id: readText(row, 'campaign_id'), place: readNumber(row, 'place') }),
+      toKey({ id: readText(row, 'campaign_id'), position: readNumber(row, 'place') }),
       toLetterState(readNumber(row, 'state')),
     ]),
   )
   return {
-    findRefusal: (position) => refuseRepeatedSend(position && states.get(keyOf(position))),
+    findRefusal: (position) => refuseRepeatedSend(position && states.get(toKey(position))),
     send: (position) => transaction.campaigns.move(position, 'pending', 'sent', '', null),
     skip: (position, refusal) => transaction.campaigns.move(position, 'pending', 'skipped', refusal, now),
     write: async () => {},

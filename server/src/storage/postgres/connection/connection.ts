@@ -25,7 +25,7 @@ const preparedNames = new Map<string, string>()
  * Names an assembled statement, so that it is planned once per connection. Only the first 200 different texts
  * get a name; each further text is planned whenever it is sent.
  */
-export function prepared(text: string): Statement {
+export function prepareStatement(text: string): Statement {
   const known = preparedNames.get(text)
   if (known !== undefined) return { name: known, text }
   if (preparedNames.size >= preparedMax) return { text }

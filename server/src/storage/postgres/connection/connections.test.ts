@@ -17,7 +17,7 @@ class Source implements CredentialSource {
     this.now = now
   }
 
-  async current(): Promise<Credentials> {
+  async getCurrent(): Promise<Credentials> {
     return this.now
   }
 
@@ -31,7 +31,7 @@ class Source implements CredentialSource {
     this.#listener?.(credentials)
   }
 
-  rejected(credentials: Credentials): void {
+  onRejected(credentials: Credentials): void {
     this.refusedUsers.push(credentials.user)
   }
 
@@ -82,7 +82,7 @@ describe('credentials of the store', needs(postgres), () => {
       await expect.poll(users).toEqual([after.user])
       isOver = true
       await load
-      expect(await storage.counts({ queue: 'orders' })).toMatchObject([{ waiting: produced }])
+      expect(await storage.readCounts({ queue: 'orders' })).toMatchObject([{ waiting: produced }])
     } finally {
       await storage.close()
       await database.rows(`drop owned by ${before.user}, ${after.user} cascade`)
@@ -141,7 +141,7 @@ describe('a database that stops', needs(ownPostgres), () => {
       await load
       await storage.ping()
       await produce()
-      const [counts] = await storage.counts({ queue: 'orders' })
+      const [counts] = await storage.readCounts({ queue: 'orders' })
       const kept = outcomes.filter((outcome) => outcome === 'kept').length + 1
       const unknown = outcomes.filter((outcome) => outcome === 'unknown').length
       expect(counts?.waiting).toBeGreaterThanOrEqual(kept)

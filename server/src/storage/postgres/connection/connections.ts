@@ -18,7 +18,7 @@ import {
 } from './connection.ts'
 import { type ClockSample, databaseNowSql } from './database-clock.ts'
 import { isConnectionLost, isRefusedLogin, OutcomeUnknownError } from './errors.ts'
-import { parserFor } from './parse-values.ts'
+import { getParser } from './parse-values.ts'
 import { SharedConnection } from './shared-connection.ts'
 import { type SessionState, StuckConnections } from './stuck-connections.ts'
 import { configureTls, createTlsSourceFromUrl, type TlsConfig } from './tls-connection.ts'
@@ -225,7 +225,7 @@ export class Connections {
       return await pool.pool.connect()
     } catch (error) {
       if (isRefusedLogin(error) && pool.credentials !== undefined) {
-        this.#options.credentials?.rejected?.(pool.credentials)
+        this.#options.credentials?.onRejected?.(pool.credentials)
         // The next borrower asks for new credentials.
         this.#retire(pool)
         this.#current = undefined
@@ -315,7 +315,7 @@ export class Connections {
   }
 
   async #createPool(): Promise<CredentialPool> {
-    const credentials = await this.#options.credentials?.current()
+    const credentials = await this.#options.credentials?.getCurrent()
     return this.#createPoolWith(credentials)
   }
 
@@ -338,7 +338,7 @@ export class Connections {
       statement_timeout: statementTimeoutMs,
       lock_timeout: lockTimeoutMs,
       idle_in_transaction_session_timeout: idleTransactionMsMax,
-      types: { getTypeParser: parserFor as typeof pg.types.getTypeParser },
+      types: { getTypeParser: getParser as typeof pg.types.getTypeParser },
       onConnect: async (client) => {
         const query = { text: sessionSettings.text, query_timeout: this.#options.connectTimeoutMs }
         const sentMs = performance.now()

@@ -29,7 +29,7 @@ describe('createDatabaseClock', () => {
   it('before the first measurement, the clock shows the time of the machine', () => {
     const { time, clock } = createClocks()
     expect(clock.now()).toBe(time.machineAt)
-    expect(clock.machineOffsetUs()).toBeNull()
+    expect(clock.readMachineOffsetUs()).toBeNull()
   })
 
   it('the clock shows the time of the database, with an error of at most half of the round trip at first', () => {
@@ -38,7 +38,7 @@ describe('createDatabaseClock', () => {
     expect(clock.now() - time.databaseAt).toBe(3_000)
     pass(60_000)
     expect(clock.now() - time.databaseAt).toBe(3_000)
-    expect(clock.machineOffsetUs()).toBe(hourUs - 3_000)
+    expect(clock.readMachineOffsetUs()).toBe(hourUs - 3_000)
   })
 
   it('after any measurements, the error is at most the shortest round trip', () => {
@@ -62,7 +62,7 @@ describe('createDatabaseClock', () => {
       time.machineAt += step
       expect(clock.now()).toBe(time.databaseAt)
     }
-    expect(clock.machineOffsetUs()).toBe(-3 * hourUs)
+    expect(clock.readMachineOffsetUs()).toBe(-3 * hourUs)
   })
 
   it('the clock follows the database when its clock is set forwards or backwards', () => {

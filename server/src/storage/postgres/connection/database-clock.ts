@@ -48,7 +48,7 @@ export function createDatabaseClock(
   return {
     now,
     observe,
-    machineOffsetUs: () => (origin === undefined ? null : machineClock.now() - now()),
+    readMachineOffsetUs: () => (origin === undefined ? null : machineClock.now() - now()),
     bound: async (connection, at) => {
       const sentMs = elapsedMs()
       const [row = {}] = await connection.query(readDatabaseNow)
@@ -63,7 +63,7 @@ export function createDatabaseClock(
 export function createGivenClock(clock: Clock): DatabaseClock {
   return {
     now: () => clock.now(),
-    machineOffsetUs: () => null,
+    readMachineOffsetUs: () => null,
     observe: () => {},
     bound: async (_connection, at) => at,
   }

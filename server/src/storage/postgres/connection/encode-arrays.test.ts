@@ -1,7 +1,7 @@
 import { Client } from 'pg'
 import { describe, expect, it } from 'vitest'
 import { needs, requireService } from '../../../../../tools/services/require-service.ts'
-import { bytes, int4s, int8s, texts } from './encode-arrays.ts'
+import { encodeBytes, encodeInt4s, encodeInt8s, encodeTexts } from './encode-arrays.ts'
 
 const postgres = await requireService('postgres')
 
@@ -16,7 +16,7 @@ describe('arrays in the binary format', needs(postgres), () => {
       const { rows } = await client.query(
         `select to_json($1::text[]) as strings, to_json($2::bytea[]) as data, $3::int8[]::text as large,
            to_json($4::int4[]) as small, cardinality($5::text[]) as none`,
-        [texts(strings), bytes(data), int8s(large), int4s([1, null, -(2 ** 31)]), texts([])],
+        [encodeTexts(strings), encodeBytes(data), encodeInt8s(large), encodeInt4s([1, null, -(2 ** 31)]), encodeTexts([])],
       )
       expect(rows).toEqual([
         {

@@ -12,7 +12,7 @@ const headBytes = 20
 type Texts = readonly (string | null)[]
 type Numbers = readonly (number | null)[]
 
-export function texts(values: Texts): Buffer {
+export function encodeTexts(values: Texts): Buffer {
   let size = headBytes
   for (const value of values) size += 4 + (value === null ? 0 : Buffer.byteLength(value))
   const array = start(oid.text, size, values.length)
@@ -24,7 +24,7 @@ export function texts(values: Texts): Buffer {
   return array
 }
 
-export function bytes(values: readonly (Uint8Array | null)[]): Buffer {
+export function encodeBytes(values: readonly (Uint8Array | null)[]): Buffer {
   let size = headBytes
   for (const value of values) size += 4 + (value === null ? 0 : value.byteLength)
   const array = start(oid.bytea, size, values.length)
@@ -38,7 +38,7 @@ export function bytes(values: readonly (Uint8Array | null)[]): Buffer {
   return array
 }
 
-export function int4s(values: Numbers): Buffer {
+export function encodeInt4s(values: Numbers): Buffer {
   const array = start(oid.int4, headBytes + values.length * 8, values.length)
   let at = headBytes
   for (const value of values) {
@@ -48,7 +48,7 @@ export function int4s(values: Numbers): Buffer {
   return array.subarray(0, at)
 }
 
-export function int8s(values: Numbers): Buffer {
+export function encodeInt8s(values: Numbers): Buffer {
   const array = start(oid.int8, headBytes + values.length * 12, values.length)
   let at = headBytes
   for (const value of values) {
@@ -67,7 +67,7 @@ export function list(values: readonly string[]): string {
 }
 
 /** The locations of rows, as the type `tid`. */
-export function tids(values: readonly RowLocation[]): Buffer {
+export function encodeTids(values: readonly RowLocation[]): Buffer {
   const array = start(oid.tid, headBytes + values.length * 10, values.length)
   let at = headBytes
   for (const value of values) {
@@ -79,7 +79,7 @@ export function tids(values: readonly RowLocation[]): Buffer {
 }
 
 /** The UUIDs of KSUIDs. */
-export function uuids(ksuids: Texts): Buffer {
+export function encodeUuids(ksuids: Texts): Buffer {
   const array = start(oid.uuid, headBytes + ksuids.length * (4 + uuidBytes), ksuids.length)
   let at = headBytes
   for (const ksuid of ksuids) {

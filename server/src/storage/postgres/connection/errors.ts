@@ -64,7 +64,7 @@ const networkMessages =
 /** The transaction was rolled back because of a conflict, and can succeed when it is repeated. */
 export function isRetryable(error: unknown): boolean {
   if (error instanceof StaleReadError) return true
-  const code = codeOf(error)
+  const code = readCode(error)
   return code === sqlState.serializationFailure || code === sqlState.deadlock || code === rowsChanged
 }
 
@@ -72,7 +72,7 @@ export function isRetryable(error: unknown): boolean {
 export function violatesUniqueIndex(error: unknown, index: string): boolean {
   return (
     error instanceof Error &&
-    codeOf(error) === sqlState.notUnique &&
+    readCode(error) === sqlState.notUnique &&
     'constraint' in error &&
     error.constraint === index
   )
@@ -81,7 +81,7 @@ export function violatesUniqueIndex(error: unknown, index: string): boolean {
 /** The connection is lost: statements that were sent over it may or may not have been executed. */
 export function isConnectionLost(error: unknown): boolean {
   if (!(error instanceof Error)) return false
-  const code = codeOf(error)
+  const code = readCode(error)
   if (networkCodes.has(code)) return true
   // 08: connection exceptions. 57P: the server is stopping, crashed, starting, or ended the session.
   if (code.startsWith('08') || code.startsWith('57P') || code === '25P03') return true
@@ -90,7 +90,7 @@ export function isConnectionLost(error: unknown): boolean {
 
 /** The user or the password is wrong, or the user may no longer log in. */
 export function isRefusedLogin(error: unknown): boolean {
-  return codeOf(error).startsWith('28')
+  return readCode(error).startsWith('28')
 }
 
 /**
@@ -100,7 +100,7 @@ export function isRefusedLogin(error: unknown): boolean {
 export function toKnownError(error: unknown, address: string): unknown {
   if (error instanceof KnownError || !(error instanceof Error)) return error
   if (error instanceof TlsError) return new KnownError('STORE_TLS_FAILED', error.describe(address), error)
-  const code = codeOf(error)
+  const code = readCode(error)
   if (code === '22003') {
     return new KnownError('BAD_REQUEST', `a number is out of the range that the store can hold`, error)
   }
@@ -108,17 +108,17 @@ export function toKnownError(error: unknown, address: string): unknown {
   if (known === undefined || message === undefined) return error
   const cause = error instanceof OutcomeUnknownError && error.cause instanceof Error ? error.cause : error
   // Callers must not see hosts, users and databases. Messages of the driver name them; its codes do not.
-  const publicMessage = message('the store', codeOf(cause) || 'the connection failed')
-  return new KnownError(known, message(address, oneLine(cause)), error, publicMessage)
+  const publicMessage = message('the store', readCode(cause) || 'the connection failed')
+  return new KnownError(known, message(address, toOneLine(cause)), error, publicMessage)
 }
 
 type Message = (address: string, reason: string) => string
 
 /** One message for the log, with the address and the driver's message, and for callers, with neither. */
 function describe(error: Error, code: string): readonly [ErrorCode, Message] | undefined {
-  const unavailable = (message: Message) => ['STORE_UNAVAILABLE', message] as const
+  const toUnavailable = (message: Message) => ['STORE_UNAVAILABLE', message] as const
   if (error instanceof OutcomeUnknownError) {
-    return unavailable(
+    return toUnavailable(
       (address, reason) =>
         `lost the connection to ${address} during a write, so its outcome is unknown: ${reason}`,
     )
@@ -140,24 +140,24 @@ function describe(error: Error, code: string): readonly [ErrorCode, Message] | u
     case sqlState.diskFull:
       return ['STORE_FULL', (address) => `no space left on the disk of ${address}; the write was rolled back`]
     case sqlState.readOnly:
-      return unavailable((address, reason) => `${address} is read-only: ${reason}`)
+      return toUnavailable((address, reason) => `${address} is read-only: ${reason}`)
     case sqlState.lockTimeout:
     case sqlState.statementTimeout:
-      return unavailable(
+      return toUnavailable(
         (address, reason) => `${address} did not answer in time, and the write was rolled back: ${reason}`,
       )
     case sqlState.serializationFailure:
     case sqlState.deadlock:
     case rowsChanged:
-      return unavailable((address, reason) => `${address} had too many conflicting writes: ${reason}`)
+      return toUnavailable((address, reason) => `${address} had too many conflicting writes: ${reason}`)
   }
   if (error instanceof StaleReadError) {
-    return unavailable((address) => `${address} had too many conflicting writes: ${error.message}`)
+    return toUnavailable((address) => `${address} had too many conflicting writes: ${error.message}`)
   }
-  if (isConnectionLost(error)) return unavailable((address, reason) => `cannot reach ${address}: ${reason}`)
+  if (isConnectionLost(error)) return toUnavailable((address, reason) => `cannot reach ${address}: ${reason}`)
   // 53: out of connections or memory. 58: an error of the database server's system.
   if (code.startsWith('53') || code.startsWith('58')) {
-    return unavailable((address, reason) => `${address} failed: ${reason}`)
+    return toUnavailable((address, reason) => `${address} failed: ${reason}`)
   }
   return undefined
 }
@@ -173,12 +173,12 @@ function findTlsRemedy(error: Error): string | undefined {
   return undefined
 }
 
-function codeOf(error: unknown): string {
+function readCode(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }
 
 /** An AggregateError of several addresses has no message of its own. */
-function oneLine(error: Error): string {
+function toOneLine(error: Error): string {
   const text =
     error.message || (error instanceof AggregateError ? String(error.errors[0]?.message) : error.name)
   return text.replace(/\s+/g, ' ').trim()

@@ -10,7 +10,7 @@ const parsers = new Map<number, (text: string) => unknown>([
 /**
  * Our own table, because the whole process shares `pg.types`. All 64-bit numbers fit, see core/instant.ts.
  */
-export function parserFor(oid: number): (text: string) => unknown {
+export function getParser(oid: number): (text: string) => unknown {
   return parsers.get(oid) ?? String
 }
 

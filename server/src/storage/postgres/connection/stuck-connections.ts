@@ -88,7 +88,7 @@ export class StuckConnections {
       // An answer arrived, or the statement is still being sent.
       if (readProgress(watched) !== progress) continue
       const { pid } = watched
-      socketOf(watched).destroy(
+      getSocket(watched).destroy(
         new Error(`connection terminated: session ${pid} did not answer for ${silentMsMax} ms`),
       )
     }
@@ -100,10 +100,10 @@ export class StuckConnections {
 }
 
 function readProgress(watched: WatchedConnection): string {
-  const { bytesRead, writableLength } = socketOf(watched)
+  const { bytesRead, writableLength } = getSocket(watched)
   return `${watched.pending > 0} ${bytesRead} ${writableLength}`
 }
 
-function socketOf({ client }: WatchedConnection): Socket {
+function getSocket({ client }: WatchedConnection): Socket {
   return (client as unknown as Readonly<{ connection: Readonly<{ stream: Socket }> }>).connection.stream
 }

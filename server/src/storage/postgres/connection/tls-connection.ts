@@ -125,9 +125,9 @@ class NegotiatedConnection extends BaseConnection {
 
   async #negotiate(port: number, host: string): Promise<Socket> {
     const socket = this.stream
-    const context = await untilClosed(socket, this.#contexts.current())
+    const context = await runUntilClosed(socket, this.#contexts.getCurrent())
     await this.#dial(socket, port, host)
-    if (!(await untilClosed(socket, requestTls(socket)))) {
+    if (!(await runUntilClosed(socket, requestTls(socket)))) {
       if (this.#mayBePlain) return socket
       throw createNoTlsError(this.#source)
     }
@@ -140,7 +140,7 @@ class NegotiatedConnection extends BaseConnection {
 
   async #dial(socket: Socket, port: number, host: string): Promise<void> {
     socket.setNoDelay(true)
-    await untilClosed(
+    await runUntilClosed(
       socket,
       new Promise<void>((resolve) => {
         socket.connect(port, host, resolve)
@@ -164,7 +164,7 @@ class NegotiatedConnection extends BaseConnection {
       secure.once('secureConnect', resolve)
     })
     try {
-      await untilClosed(secure, handshake)
+      await runUntilClosed(secure, handshake)
       return secure
     } catch (error) {
       throw error instanceof Error && isTlsCode(error) ? createHandshakeError(error, this.#source) : error
@@ -218,7 +218,7 @@ async function requestTls(socket: Socket): Promise<boolean> {
 }
 
 /** Rejects when the socket fails or is closed first, for example by the driver's timeout. */
-async function untilClosed<T>(socket: Socket, work: Promise<T>): Promise<T> {
+async function runUntilClosed<T>(socket: Socket, work: Promise<T>): Promise<T> {
   let stop = (): void => {}
   const closed = new Promise<never>((_, reject) => {
     const onClose = (): void => reject(new Error('Connection terminated unexpectedly'))

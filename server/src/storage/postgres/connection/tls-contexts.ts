@@ -27,7 +27,7 @@ export class TlsContexts {
     this.#source = source
   }
 
-  async current(): Promise<SecureContext> {
+  async getCurrent(): Promise<SecureContext> {
     // Connections that are opened at the same time share one reading.
     this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined
@@ -35,7 +35,7 @@ export class TlsContexts {
     const last = this.#last
     if (last === undefined) return this.#reading
     try {
-      const context = await within(this.#reading, repeatedReadMsMax)
+      const context = await waitAtMost(this.#reading, repeatedReadMsMax)
       this.#lastWarning = undefined
       return context
     } catch (error) {
@@ -136,7 +136,7 @@ function readSystemRoots(): string[] {
   return [...new Set([...getCACertificates('system'), ...getCACertificates('default')])]
 }
 
-async function within<T>(work: Promise<T>, msMax: number): Promise<T> {
+async function waitAtMost<T>(work: Promise<T>, msMax: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error(`reading them takes longer than ${msMax} ms`)), msMax)

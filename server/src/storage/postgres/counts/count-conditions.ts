@@ -1,7 +1,7 @@
 /** Prints the counted conditions of a filter (shared/counted-filter.ts) as SQL. */
 import { isStorableText } from '../../../core/storable-text.ts'
 import type { CountCondition, GroupField } from '../../shared/counted-filter.ts'
-import { int4s, texts } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeTexts } from '../connection/encode-arrays.ts'
 import { stateCodes } from '../items/rows.ts'
 
 /** Adds a value to the parameters of a statement and returns its name, for example `$3`. */
@@ -55,10 +55,10 @@ function printCondition(condition: CountCondition, column: string, parameter: Pa
     case 'queue':
       return [`${column} = any (${printQueueIds(condition.queues, parameter)})`]
     case 'group':
-      return [`${column} = any (${parameter(int4s(condition.groupIds.filter(isInt4)))}::int4[])`]
+      return [`${column} = any (${parameter(encodeInt4s(condition.groupIds.filter(isInt4)))}::int4[])`]
     case 'state': {
       const codes = condition.states.map((state) => stateCodes[state])
-      return [`${column} = any (${parameter(int4s(codes))}::int4[])`]
+      return [`${column} = any (${parameter(encodeInt4s(codes))}::int4[])`]
     }
     case 'redrives':
       return [
@@ -77,7 +77,7 @@ export function printQueueIds(queues: readonly string[], parameter: Parameter): 
 
 /** Leaves out texts that PostgreSQL cannot read: no stored text equals them. */
 export function printTexts(list: readonly string[], parameter: Parameter): string {
-  return `${parameter(texts(list.filter(isStorableText)))}::text[]`
+  return `${parameter(encodeTexts(list.filter(isStorableText)))}::text[]`
 }
 
 /** Numbers that are no int4 are the id of no row, and PostgreSQL would reject them. */

@@ -1,5 +1,5 @@
-import { type ItemHead, listedState } from '../../../core/item.ts'
-import { failedAgainAt } from '../../../core/letter.ts'
+import { type ItemHead, toListedState } from '../../../core/item.ts'
+import { computeFailedAgainAt } from '../../../core/letter.ts'
 import type {
   Counts,
   CountsQuery,
@@ -17,7 +17,7 @@ import {
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import { LetterCountChanges } from './letter-counts.ts'
 
 type Count = keyof Counts
@@ -75,7 +75,7 @@ export class CountChanges {
   #last: Delta | undefined
 
   add(queueId: number, partition: number, count: Count, by = 1): void {
-    this.#deltaOf(queueId, partition).counts[count] += by
+    this.#getDelta(queueId, partition).counts[count] += by
   }
 
   /** Counts an item in the state that it has now. */
@@ -94,25 +94,25 @@ export class CountChanges {
   accept(queueId: number, item: ItemHead): void {
     this.enter(queueId, item)
     this.add(queueId, item.partition, 'accepted')
-    if (item.groupId !== null) this.letters.addArrival(queueId, item.groupId, item.diedAt ?? item.createdAt)
+    if (item.groupId !== null) this.letters.addArrival(queueId, item.groupId, item.deadLetteredAt ?? item.createdAt)
   }
 
   /** Counts an arrival in the group of a letter that failed again. */
   failAgain(queueId: number, item: ItemHead): void {
-    if (item.groupId !== null) this.letters.addArrival(queueId, item.groupId, failedAgainAt(item))
+    if (item.groupId !== null) this.letters.addArrival(queueId, item.groupId, computeFailedAgainAt(item))
   }
 
   /** `accept` for a waiting item that was copied inside the database, and is not in this process. */
   addWaiting(queueId: number, partition: number, createdAt: number): void {
-    const delta = this.#deltaOf(queueId, partition)
+    const delta = this.#getDelta(queueId, partition)
     delta.counts.waiting++
     delta.counts.accepted++
-    delta.createdMs.add(ms(createdAt))
+    delta.createdMs.add(toMs(createdAt))
   }
 
   /** Adds sums that the database computed. */
   addSums(queueId: number, partition: number, createdMs: bigint, leaseMs: bigint): void {
-    const delta = this.#deltaOf(queueId, partition)
+    const delta = this.#getDelta(queueId, partition)
     delta.createdMs.addMany(createdMs)
     delta.leaseMs.addMany(leaseMs)
   }
@@ -132,11 +132,11 @@ export class CountChanges {
       (left, right) => left.queueId - right.queueId || left.partition - right.partition,
     )
     return [
-      int4s(deltas.map((delta) => delta.queueId)),
-      int4s(deltas.map((delta) => delta.partition)),
-      ...countNames.map((name) => int8s(deltas.map((delta) => delta.counts[name]))),
-      texts(deltas.map((delta) => String(delta.createdMs))),
-      texts(deltas.map((delta) => String(delta.leaseMs))),
+      encodeInt4s(deltas.map((delta) => delta.queueId)),
+      encodeInt4s(deltas.map((delta) => delta.partition)),
+      ...countNames.map((name) => encodeInt8s(deltas.map((delta) => delta.counts[name]))),
+      encodeTexts(deltas.map((delta) => String(delta.createdMs))),
+      encodeTexts(deltas.map((delta) => String(delta.leaseMs))),
     ]
   }
 
@@ -145,14 +145,14 @@ export class CountChanges {
   }
 
   #addItem(queueId: number, item: ItemHead, by: 1 | -1): void {
-    const delta = this.#deltaOf(queueId, item.partition)
-    const gauge = listedState(item)
+    const delta = this.#getDelta(queueId, item.partition)
+    const gauge = toListedState(item)
     delta.counts[gauge] += by
-    if (gauge === 'waiting' || gauge === 'leased') delta.createdMs.add(by * ms(item.createdAt))
-    if (item.state === 'leased') delta.leaseMs.add(by * ms(item.lease.deadline))
+    if (gauge === 'waiting' || gauge === 'leased') delta.createdMs.add(by * toMs(item.createdAt))
+    if (item.state === 'leased') delta.leaseMs.add(by * toMs(item.lease.deadline))
   }
 
-  #deltaOf(queueId: number, partition: number): Delta {
+  #getDelta(queueId: number, partition: number): Delta {
     const last = this.#last
     if (last !== undefined && last.queueId === queueId && last.partition === partition) return last
     const key = queueId * 2 ** 20 + partition
@@ -172,7 +172,7 @@ const noCounts = Object.fromEntries(countNames.map((name) => [name, 0])) as Reco
  * Rounded towards zero, as the database divides integers, so that items leave with the number they entered
  * with.
  */
-function ms(instant: number): number {
+function toMs(instant: number): number {
   return (instant - (instant % 1000)) / 1000
 }
 
@@ -227,8 +227,8 @@ export async function readCounts(connections: Connections, query: CountsQuery): 
     const { createdMs, leaseMs, ...partition } = decodePartition(row)
     return {
       ...partition,
-      createdAtMean: meanOf(createdMs, partition.waiting + partition.leased),
-      leaseDeadlineMean: meanOf(leaseMs, partition.leased),
+      createdAtMean: computeMean(createdMs, partition.waiting + partition.leased),
+      leaseDeadlineMean: computeMean(leaseMs, partition.leased),
     }
   })
 }
@@ -239,7 +239,7 @@ export async function readQueueCounts(
 ): Promise<QueueCounts[]> {
   const where = queues === undefined ? '' : 'where q.name = any ($1::text[])'
   const partitions = `${countedPartitions} ${where} group by q.name, p.queue_id, p.partition`
-  const values = queues === undefined ? [] : [texts(queues)]
+  const values = queues === undefined ? [] : [encodeTexts(queues)]
   const rows = await connections.read({ text: printQueueCounts(partitions, countMax) }, values)
   return rows.map(decodeQueueCounts)
 }
@@ -257,6 +257,6 @@ export function decodePartition(
   }
 }
 
-function meanOf(sumMs: bigint, count: number): number | null {
+function computeMean(sumMs: bigint, count: number): number | null {
   return count === 0 ? null : Number(sumMs / BigInt(count)) * 1000
 }

@@ -6,7 +6,7 @@ import type { CountedBy } from '../../contract/letters.ts'
 import type { Storage } from '../../contract/storage.ts'
 
 const postgres = await requireService('postgres')
-const counted: readonly (readonly CountedBy[])[] = [[], ['slug'], ['queue', 'state'], ['queue', 'redrives']]
+const counted: readonly (readonly CountedBy[])[] = [[], ['slug'], ['queue', 'state'], ['queue', 'retryCount']]
 
 /**
  * One queue with three letters of one slug in two groups and a letter of another slug; one queue with a

@@ -4,9 +4,9 @@ import { isStorableText } from '../../../core/storable-text.ts'
 import type { CountedBy, LetterCount, LetterCountsQuery } from '../../contract/letters.ts'
 import { type CountCondition, hasGroupConditions, readConditions } from '../../shared/counted-filter.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
-import { prepared, type Row, type Statement } from '../connection/connection.ts'
+import { prepareStatement, type Row, type Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { texts } from '../connection/encode-arrays.ts'
+import { encodeTexts } from '../connection/encode-arrays.ts'
 import { stateNames } from '../items/rows.ts'
 import {
   type ConditionColumns,
@@ -32,14 +32,14 @@ export async function countLetters(
   connections: Connections,
   query: LetterCountsQuery,
 ): Promise<LetterCount[]> {
-  const rows = await connections.read(...countStatement(query))
+  const rows = await connections.read(...prepareCount(query))
   return rows.map((row) => decodeCount(row, query.by))
 }
 
 /** From a row of `n`, and a column `by_…` for each of `by`. */
 function decodeCount(row: Row, by: readonly CountedBy[]): LetterCount {
   const decode = (name: CountedBy): string | number | undefined => {
-    const column = byColumn(name)
+    const column = nameByColumn(name)
     switch (name) {
       case 'state':
         return stateNames[readNumber(row, column)]
@@ -53,7 +53,7 @@ function decodeCount(row: Row, by: readonly CountedBy[]): LetterCount {
   return { count: readNumber(row, 'n'), ...Object.fromEntries(by.map((name) => [name, decode(name)])) }
 }
 
-function byColumn(name: CountedBy): string {
+function nameByColumn(name: CountedBy): string {
   return `by_${name.toLowerCase()}`
 }
 
@@ -61,7 +61,7 @@ function byColumn(name: CountedBy): string {
  * Adds up the slots first, so that a group is looked up once for each of its states. Reads the sums over
  * groups instead of the counts if they answer the query.
  */
-export function countStatement(query: LetterCountsQuery): [Statement, unknown[]] {
+export function prepareCount(query: LetterCountsQuery): [Statement, unknown[]] {
   const { filter, by } = query
   const values: unknown[] = []
   const parameter: Parameter = (value) => `$${values.push(value)}`
@@ -71,21 +71,21 @@ export function countStatement(query: LetterCountsQuery): [Statement, unknown[]]
   const isGrouped =
     table === 'letter_counts' && (hasGroupConditions(filter) || columns.some((name) => name.startsWith('g.')))
   const conditions = readConditions(filter)
-  const inner = innerColumns(by, isGrouped, columns.includes('c.slug'))
+  const inner = listInnerColumns(by, isGrouped, columns.includes('c.slug'))
   const conditionColumns: ConditionColumns = isBySlug ? { ...countColumns, slug: 'c.slug' } : countColumns
   const counts = `select ${inner.map((name) => `c.${name}, `).join('')}sum(c.n) as n from redrive.${table} c
     where ${printConditions(conditions, conditionColumns, parameter)}
     ${inner.length === 0 ? '' : `group by ${inner.map((name) => `c.${name}`).join(', ')}`}`
-  const selected = by.map((name, index) => `${columns[index]} as ${byColumn(name)}, `).join('')
+  const selected = by.map((name, index) => `${columns[index]} as ${nameByColumn(name)}, `).join('')
   const text = `with c as materialized (${counts})
     select ${selected}sum(c.n)::int8 as n from c ${isGrouped ? joinGroups(conditions, parameter) : ''}
       ${by.includes('queue') ? joinQueues : ''}
     ${columns.length === 0 ? '' : `group by ${columns.join(', ')}`} having sum(c.n) <> 0`
-  return [prepared(text), values]
+  return [prepareStatement(text), values]
 }
 
 /** The columns by which the slots are added up. */
-function innerColumns(by: readonly CountedBy[], isGrouped: boolean, hasSlug: boolean): string[] {
+function listInnerColumns(by: readonly CountedBy[], isGrouped: boolean, hasSlug: boolean): string[] {
   return [
     ...(by.includes('queue') || isGrouped ? ['queue_id'] : []),
     ...(isGrouped || by.includes('group') ? ['group_id'] : []),
@@ -105,12 +105,12 @@ function joinGroups(conditions: readonly CountCondition[], parameter: Parameter)
 }
 
 function chooseTable({ filter, by }: LetterCountsQuery): 'letter_sums' | 'slug_sums' | 'letter_counts' {
-  const { slugs, queues, redrives, ...others } = filter
+  const { slugs, queues, retryCount, ...others } = filter
   const needsGroups = others.groupIds !== undefined || hasGroupConditions(others)
   const isOnlyBy = (...names: readonly CountedBy[]) => by.every((name) => names.includes(name))
   if (needsGroups) return 'letter_counts'
   if (slugs === undefined && isOnlyBy('queue', 'state', 'redrives')) return 'letter_sums'
-  const isForAllQueues = queues === undefined && redrives === undefined
+  const isForAllQueues = queues === undefined && retryCount === undefined
   return isForAllQueues && isOnlyBy('slug', 'state') ? 'slug_sums' : 'letter_counts'
 }
 
@@ -139,7 +139,7 @@ export async function countOpenSince(
   queues: readonly string[] | undefined,
 ): Promise<number> {
   const minute = Math.floor(since / usPerMinute)
-  const names = queues === undefined ? null : texts(queues.filter(isStorableText))
+  const names = queues === undefined ? null : encodeTexts(queues.filter(isStorableText))
   const values = [since, minute, Math.floor(minute / minutesPerHour), names]
   const [row = {}] = await connections.read(openSince, values)
   return readNumber(row, 'n')

@@ -5,11 +5,11 @@
  * in one order.
  */
 import { type Instant, usPerSecond } from '../../../core/instant.ts'
-import { type ItemHead, listedState } from '../../../core/item.ts'
+import { type ItemHead, toListedState } from '../../../core/item.ts'
 import { redrivesCounted } from '../../contract/letters.ts'
 import { countRedrives } from '../../shared/counted-filter.ts'
 import type { Statement } from '../connection/connection.ts'
-import { int4s, int8s } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeInt8s } from '../connection/encode-arrays.ts'
 import { stateCodes } from '../items/rows.ts'
 import { addToSums } from './letter-count-rollups.ts'
 
@@ -54,7 +54,7 @@ class Sums {
   }
 
   /** The first arrival of each outer number, over all keys that start with it. */
-  *firstArrivals(): Iterable<readonly [outer: number, firstAt: Instant]> {
+  *listFirstArrivals(): Iterable<readonly [outer: number, firstAt: Instant]> {
     for (const [outer, sums] of this.#byOuter) {
       let first = Number.POSITIVE_INFINITY
       for (const { firstAt } of sums.values()) first = Math.min(first, firstAt)
@@ -73,7 +73,7 @@ class Sums {
   }
 
   /** The sums that are not zero, in the order of their keys. */
-  sorted(): Sum[] {
+  listSorted(): Sum[] {
     return [...this.#byOuter.values()]
       .flatMap((sums) => [...sums.values()])
       .filter(({ n }) => n !== 0)
@@ -88,8 +88,8 @@ export class LetterCountChanges {
 
   addLetter(queueId: number, item: ItemHead, by: number): void {
     if (item.groupId === null) return
-    const minute = minuteOf(item.diedAt ?? 0)
-    this.add(queueId, item.groupId, stateCodes[listedState(item)], item.redrives, minute, by)
+    const minute = toMinute(item.deadLetteredAt ?? 0)
+    this.add(queueId, item.groupId, stateCodes[toListedState(item)], item.retryCount, minute, by)
   }
 
   add(queueId: number, groupId: number, state: number, redrives: number, minute: number, by: number): void {
@@ -109,15 +109,15 @@ export class LetterCountChanges {
 
   /** The group got a letter that died or failed again at `at`. */
   addArrival(queueId: number, groupId: number, at: Instant): void {
-    const hour = Math.trunc(minuteOf(at) / minutesPerHour)
+    const hour = Math.trunc(toMinute(at) / minutesPerHour)
     const sum = this.#hours.add(groupId, hour, queueId, groupId, hour, 0, 1)
     if (at < sum.firstAt) sum.firstAt = at
     if (at > sum.lastAt) sum.lastAt = at
   }
 
   /** The groups that got letters, each with the earliest death or failure of these letters. */
-  firstArrivals(): Iterable<readonly [groupId: number, at: Instant]> {
-    return this.#hours.firstArrivals()
+  listFirstArrivals(): Iterable<readonly [groupId: number, at: Instant]> {
+    return this.#hours.listFirstArrivals()
   }
 
   dropQueue(queueId: number): void {
@@ -139,16 +139,16 @@ export class LetterCountChanges {
    * before it are not counted by time.
    */
   encode(firstMinute: number): Buffer[] {
-    const letters = this.#letters.sorted()
-    const open = this.#open.sorted().filter(({ key: [, span, number] }) => number * span >= firstMinute)
-    const hours = this.#hours.sorted()
-    const column = (sums: readonly Sum[], at: 0 | 1 | 2 | 3) => int4s(sums.map(({ key }) => key[at]))
-    const counts = (sums: readonly Sum[]) => int8s(sums.map(({ n }) => n))
+    const letters = this.#letters.listSorted()
+    const open = this.#open.listSorted().filter(({ key: [, span, number] }) => number * span >= firstMinute)
+    const hours = this.#hours.listSorted()
+    const encodeColumn = (sums: readonly Sum[], at: 0 | 1 | 2 | 3) => encodeInt4s(sums.map(({ key }) => key[at]))
+    const encodeCounts = (sums: readonly Sum[]) => encodeInt8s(sums.map(({ n }) => n))
     return [
-      ...[column(letters, 0), column(letters, 1), column(letters, 2), column(letters, 3), counts(letters)],
-      ...[column(open, 0), column(open, 1), column(open, 2), counts(open)],
-      ...[column(hours, 0), column(hours, 1), column(hours, 2), counts(hours)],
-      int8s(hours.map(({ lastAt }) => lastAt)),
+      ...[encodeColumn(letters, 0), encodeColumn(letters, 1), encodeColumn(letters, 2), encodeColumn(letters, 3), encodeCounts(letters)],
+      ...[encodeColumn(open, 0), encodeColumn(open, 1), encodeColumn(open, 2), encodeCounts(open)],
+      ...[encodeColumn(hours, 0), encodeColumn(hours, 1), encodeColumn(hours, 2), encodeCounts(hours)],
+      encodeInt8s(hours.map(({ lastAt }) => lastAt)),
     ]
   }
 }
@@ -157,7 +157,7 @@ export class LetterCountChanges {
 export const openStates: readonly number[] = [stateCodes.waiting, stateCodes.scheduled, stateCodes.dead]
 
 /** Rounded towards zero, as the database divides integers. */
-export function minuteOf(instant: number): number {
+export function toMinute(instant: number): number {
   return Math.trunc(instant / usPerMinute)
 }
 

@@ -6,7 +6,7 @@
 import type { Instant } from '../../../core/instant.ts'
 import { readNumber } from '../../shared/row-values.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
-import { minuteOf, minutesPerHour } from './letter-counts.ts'
+import { toMinute, minutesPerHour } from './letter-counts.ts'
 
 const hoursKept = 25
 const arrivalHoursKept = 7 * 24
@@ -33,7 +33,7 @@ export class FirstMinuteCache {
 
 /** Deletes the counts of times that no query asks for any more. Call it in a transaction of its own. */
 export async function dropOldBuckets(connection: Connection, now: Instant): Promise<void> {
-  const hour = Math.floor(minuteOf(now) / minutesPerHour)
+  const hour = Math.floor(toMinute(now) / minutesPerHour)
   const minute = (hour - hoursKept) * minutesPerHour
   await connection.query({ text: 'update redrive.horizon set minute = $1 where minute < $1' }, [minute])
   await connection.query({

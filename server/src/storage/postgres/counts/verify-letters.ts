@@ -36,7 +36,7 @@ export async function compareLetters(connection: Connection): Promise<LetterDrif
   const correction = new LetterCountChanges()
   const groups = await compare(connection, countedGroups, actualGroups, decodeGroupCount)
   for (const { row, counted, actual } of groups) {
-    correction.addToGroup(row.queueId, row.groupId, row.state, row.redrives, actual - counted)
+    correction.addToGroup(row.queueId, row.groupId, row.state, row.retryCount, actual - counted)
   }
   const sums = await compareSums(connection, names)
   const open = await compare(connection, countedOpen, actualOpen, decodeOpenCount)
@@ -58,14 +58,14 @@ async function compare<Count extends KeyedCount>(
   return compareKeyed(counted.map(decode), actual.map(decode))
 }
 
-type GroupCount = KeyedCount & Readonly<{ groupId: number; state: number; redrives: number }>
+type GroupCount = KeyedCount & Readonly<{ groupId: number; state: number; retryCount: number }>
 
 function decodeGroupCount(row: Row): GroupCount {
   const groupId = readNumber(row, 'group_id')
   const state = readNumber(row, 'state')
-  const redrives = readNumber(row, 'redrives')
-  const key = `${groupId}/${state}/${redrives}`
-  return { queueId: readNumber(row, 'queue_id'), groupId, state, redrives, key, n: readNumber(row, 'n') }
+  const retryCount = readNumber(row, 'redrives')
+  const key = `${groupId}/${state}/${retryCount}`
+  return { queueId: readNumber(row, 'queue_id'), groupId, state, retryCount, key, n: readNumber(row, 'n') }
 }
 
 type OpenCount = KeyedCount & Readonly<{ span: number; number: number }>

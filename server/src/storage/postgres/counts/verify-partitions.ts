@@ -21,12 +21,12 @@ const countArchived =
 const readCounted = `${countedPartitions} group by q.name, p.queue_id, p.partition order by q.name, p.partition`
 
 export async function comparePartitions(connection: Connection): Promise<PartitionDrift> {
-  const rows = byPartition(await connection.query({ text: countRows, isLong: true }))
-  const archived = byPartition(await connection.query({ text: countArchived, isLong: true }))
+  const rows = indexByPartition(await connection.query({ text: countRows, isLong: true }))
+  const archived = indexByPartition(await connection.query({ text: countArchived, isLong: true }))
   const differences: QueueDifference[] = []
   const correction = new CountChanges()
   for (const row of await connection.query({ text: readCounted })) {
-    const key = partitionKey(row)
+    const key = toPartitionKey(row)
     const queueId = readNumber(row, 'queue_id')
     const { queue, partition, createdMs, leaseMs, ...counts } = decodePartition(row)
     const actual = rows.get(key)
@@ -61,10 +61,10 @@ function readSum(row: Row | undefined, column: 'created_sum' | 'lease_sum'): big
   return row === undefined ? 0n : BigInt(readText(row, column))
 }
 
-function byPartition(rows: readonly Row[]): Map<string, Row> {
-  return new Map(rows.map((row) => [partitionKey(row), row]))
+function indexByPartition(rows: readonly Row[]): Map<string, Row> {
+  return new Map(rows.map((row) => [toPartitionKey(row), row]))
 }
 
-function partitionKey(row: Row): string {
+function toPartitionKey(row: Row): string {
   return `${readNumber(row, 'queue_id')}/${readNumber(row, 'partition')}`
 }

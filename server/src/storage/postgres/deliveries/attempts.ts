@@ -2,7 +2,7 @@ import type { AttemptsQuery, NewAttempt, RecordAttempts, StoredAttempt } from '.
 import { attemptColumns, toAttemptRow, toStoredAttempt } from '../../shared/delivery-rows.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { bytes, int4s, int8s, texts } from '../connection/encode-arrays.ts'
+import { encodeBytes, encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import type { Transaction } from '../transaction.ts'
 
 type Column = (typeof attemptColumns)[number]
@@ -19,7 +19,7 @@ const types: Readonly<Record<Column, 'int4' | 'int8' | 'text' | 'bytea'>> = {
   is_truncated: 'int4',
   failure: 'text',
 }
-const encoders = { int4: int4s, int8: int8s, text: texts, bytea: bytes }
+const encoders = { int4: encodeInt4s, int8: encodeInt8s, text: encodeTexts, bytea: encodeBytes }
 
 const insertAttempts: Statement = {
   name: 'insert-attempts',

@@ -11,7 +11,7 @@ import type {
 import { sumFigures, toStoredDelivery } from '../../shared/delivery-rows.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import type { Transaction } from '../transaction.ts'
 
 const insertDelivery: Statement = {
@@ -99,11 +99,11 @@ export async function recordDeliveryFigures(
   if (figures.length === 0) return
   await connection.query(upsertFigures, [
     writer,
-    int4s(figures.map(({ consumer }) => consumer)),
-    int8s(figures.map(({ minute }) => minute)),
-    int8s(figures.map(({ delivered }) => delivered)),
-    int8s(figures.map(({ failed }) => failed)),
-    texts(figures.map(({ latencies }) => JSON.stringify(latencies))),
+    encodeInt4s(figures.map(({ consumer }) => consumer)),
+    encodeInt8s(figures.map(({ minute }) => minute)),
+    encodeInt8s(figures.map(({ delivered }) => delivered)),
+    encodeInt8s(figures.map(({ failed }) => failed)),
+    encodeTexts(figures.map(({ latencies }) => JSON.stringify(latencies))),
   ])
 }
 

@@ -5,7 +5,7 @@ import type { Advance, AdvanceResult } from '../../contract/items.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { PartitionRef, Transaction } from '../transaction.ts'
 import { type Decision, executeTransitions } from './execute-transitions.ts'
@@ -60,7 +60,7 @@ export async function advance(transaction: Transaction, command: Advance): Promi
   const peeked = (await connection.query(peekEnded, [now, batchesMax])).map(toLeaseEnd)
   if (due.length === 0 && peeked.length === 0) return { changes: [], isMore: false }
 
-  const ended = withoutRepeats(peeked.filter(hasItem))
+  const ended = removeRepeats(peeked.filter(hasItem))
   const partitions = await lockPartitions(transaction, [...due, ...ended])
   const queues = new Map(partitions.map(({ queueRow }) => [queueRow.id, queueRow]))
   const first = ended.slice(0, countMax)
@@ -88,7 +88,7 @@ export async function advance(transaction: Transaction, command: Advance): Promi
   )
   const changes = await executeTransitions(transaction, decisions)
   const finished = findFinishedBatches(peeked, taken)
-  if (finished.length > 0) await connection.query(deleteEnds, [int8s(finished)])
+  if (finished.length > 0) await connection.query(deleteEnds, [encodeInt8s(finished)])
   const found = due.reduce((sum, { count }) => sum + count, ended.length)
   return { changes, isMore: found > countMax || !isAll }
 }
@@ -129,7 +129,7 @@ async function lockDueItems(
   { now, countMax }: Pick<Advance, 'now' | 'countMax'>,
 ): Promise<DueItem[]> {
   const keys = partitions.map(({ queueRow, partition }) => queueRow.id * 2 ** 32 + partition)
-  const rows = await connection.query(lockDue, [now, countMax, int8s(keys)])
+  const rows = await connection.query(lockDue, [now, countMax, encodeInt8s(keys)])
   return rows.map((row) => toDueItem(row, queues, readNumber(row, 'due_at')))
 }
 
@@ -140,9 +140,9 @@ async function lockEndedItems(
   { now }: Pick<Advance, 'now'>,
 ): Promise<DueItem[]> {
   const rows = await connection.query(lockEnded, [
-    int4s(ends.map(({ queueId }) => queueId)),
-    int4s(ends.map(({ partition }) => partition)),
-    texts(ends.map(({ id }) => id)),
+    encodeInt4s(ends.map(({ queueId }) => queueId)),
+    encodeInt4s(ends.map(({ partition }) => partition)),
+    encodeTexts(ends.map(({ id }) => id)),
     now,
   ])
   return rows.map((row) => toDueItem(row, queues, readNumber(row, 'lease_deadline')))
@@ -162,26 +162,26 @@ function hasItem(end: LeaseEnd): end is EndedLease {
 /**
  * Two batches name one item if it was leased twice with the same deadline, or its deadline was moved forward.
  */
-function withoutRepeats(ends: readonly EndedLease[]): EndedLease[] {
+function removeRepeats(ends: readonly EndedLease[]): EndedLease[] {
   const seen = new Set<string>()
   return ends.filter(({ queueId, partition, id }) => {
     const sizeBefore = seen.size
-    return sizeBefore < seen.add(itemKey(queueId, partition, id)).size
+    return sizeBefore < seen.add(toItemKey(queueId, partition, id)).size
   })
 }
 
 /** Finds the batches of lease ends in which every item has been settled. */
 function findFinishedBatches(ends: readonly LeaseEnd[], taken: readonly DueItem[]): number[] {
-  const settled = new Set(taken.map(({ queueRow, item }) => itemKey(queueRow.id, item.partition, item.id)))
+  const settled = new Set(taken.map(({ queueRow, item }) => toItemKey(queueRow.id, item.partition, item.id)))
   const leftByBatch = new Map<number, number>()
   for (const { number, queueId, partition, id } of ends) {
-    const isLeft = id !== null && !settled.has(itemKey(queueId, partition, id))
+    const isLeft = id !== null && !settled.has(toItemKey(queueId, partition, id))
     leftByBatch.set(number, (leftByBatch.get(number) ?? 0) + (isLeft ? 1 : 0))
   }
   return [...leftByBatch].filter(([, left]) => left === 0).map(([number]) => number)
 }
 
-function itemKey(queueId: number, partition: number, id: string): string {
+function toItemKey(queueId: number, partition: number, id: string): string {
   return `${queueId}/${partition}/${id}`
 }
 
@@ -195,7 +195,7 @@ const firstDue: Statement = {
     order by t.due_at, t.id limit 1`,
 }
 
-export async function nextDueAt(connections: Connections): Promise<Instant | null> {
+export async function readNextDueAt(connections: Connections): Promise<Instant | null> {
   const [[due], [end]] = await Promise.all([connections.read(firstDue), connections.read(firstEnd)])
   const times = [due?.due_at, end?.deadline].filter((time) => typeof time === 'number')
   return times.length === 0 ? null : Math.min(...times)

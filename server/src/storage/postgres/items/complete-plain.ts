@@ -8,7 +8,7 @@ import { changeByComplete } from '../../../core/plan-transition.ts'
 import type { Complete, SettleRefusal, SettleResult } from '../../contract/items.ts'
 import { readNumber, readNumberOrNull, readText } from '../../shared/row-values.ts'
 import type { Connection, Row, Statement } from '../connection/connection.ts'
-import { int4s, texts, tids } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeTexts, encodeTids } from '../connection/encode-arrays.ts'
 import { addToCounts } from '../counts/counts.ts'
 import type { QueueCache, QueueRow } from '../queues/queue-cache.ts'
 import type { StoreContext } from '../store-context.ts'
@@ -128,14 +128,14 @@ export async function tryCompleteAlone(
   // If the statement fails because an item is not leased, its error is retryable: the transaction that
   // follows finds out which item it is.
   await store.connections.writeStatement(locations === undefined ? completeLeased : completeInPlace, [
-    int4s(queues.map(({ id }) => id)),
-    int4s(queues.map(({ version }) => version)),
-    int4s(items.queueIds),
-    int4s(items.partitions),
-    texts(items.ids),
+    encodeInt4s(queues.map(({ id }) => id)),
+    encodeInt4s(queues.map(({ version }) => version)),
+    encodeInt4s(items.queueIds),
+    encodeInt4s(items.partitions),
+    encodeTexts(items.ids),
     queues.length,
     store.slots.settle,
-    ...(locations === undefined ? [] : [tids(locations.sort((left, right) => left - right))]),
+    ...(locations === undefined ? [] : [encodeTids(locations.sort((left, right) => left - right))]),
   ])
   return commands.map(toSettled)
 }
@@ -192,7 +192,7 @@ export async function tryCompletePlain(
 function arePlain(requests: readonly CompleteRequest[], queueCache: QueueCache): boolean {
   const seen = new Set<string>()
   for (const { command, queueRow } of requests) {
-    if (queueRow.isLetterStore || queueRow.queue.keepDoneUs > 0 || queueCache.hasRedrives(queueRow.id))
+    if (queueRow.isLetterStore || queueRow.queue.doneRetentionUs > 0 || queueCache.hasRedrives(queueRow.id))
       return false
     for (const id of command.ids) if (seen.size === seen.add(id).size) return false
   }
@@ -207,10 +207,10 @@ async function completeOrRefuse(
 ): Promise<Completed> {
   const items = toColumns(requests)
   const rows = await connection.query(completePlain, [
-    int4s(items.commands),
-    int4s(items.queueIds),
-    int4s(items.partitions),
-    texts(items.ids),
+    encodeInt4s(items.commands),
+    encodeInt4s(items.queueIds),
+    encodeInt4s(items.partitions),
+    encodeTexts(items.ids),
   ])
   const refusals = new Map<number, Map<string, SettleRefusal['refusal']>>()
   for (const { command, id, refusal } of rows.filter((row) => row.command !== null).map(toRefusal)) {

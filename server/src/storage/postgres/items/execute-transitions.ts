@@ -38,7 +38,7 @@ export async function executeTransitions(
   decided: readonly Decision[],
 ): Promise<ItemChange[]> {
   const { countChanges } = transaction
-  const decisions = await endRedrivesOf(transaction, decided)
+  const decisions = await endDecidedRedrives(transaction, decided)
   const targets = await lockDeadPartitions(transaction, decisions)
   const source = planSource(transaction, targets)
   const rewritten: RewrittenRow[] = []
@@ -71,20 +71,20 @@ export async function executeTransitions(
 function planSource(
   transaction: Transaction,
   targets: ReadonlyMap<string, QueueRow>,
-): Pick<PlanContext, 'getDeadQueue' | 'nextId' | 'random'> {
+): Pick<PlanContext, 'getDeadQueue' | 'allocateId' | 'random'> {
   const { random } = transaction
   return {
     getDeadQueue: (name) => (targets.get(name) as QueueRow).queue,
-    nextId: (name, partition, now) => {
+    allocateId: (name, partition, now) => {
       const queueRow = targets.get(name) ?? transaction.getLoaded(name)
-      return transaction.nextIds(queueRow as QueueRow, partition, now, 1)[0] as string
+      return transaction.allocateIds(queueRow as QueueRow, partition, now, 1)[0] as string
     },
     random,
   }
 }
 
 /** Ends the redrives that end with these transitions. */
-async function endRedrivesOf(
+async function endDecidedRedrives(
   transaction: Transaction,
   decided: readonly Decision[],
 ): Promise<DecisionWithLetter[]> {

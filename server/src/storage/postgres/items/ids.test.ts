@@ -56,16 +56,16 @@ describe('the queue cache of a server', needs(postgres), () => {
     await using database = await testDatabase()
     const [here, there] = [await database.open(), await database.open()]
     const at = { queue: 'orders', partition: 0, now: noon } as const
-    await run(here, { op: 'create-queue', queue: { name: 'orders', leaseUs: hour }, now: noon })
+    await run(here, { op: 'create-queue', queue: { name: 'orders', leaseTimeoutUs: hour }, now: noon })
     await run(here, { op: 'produce', ...at, items: newItems(4) })
     const lease = async () => (await run(here, { op: 'lease', ...at, holders: ['w'] }))[0]
     expect((await lease())?.lease.deadline).toBe(noon + hour)
 
-    await run(there, { op: 'update-queue', name: 'orders', changes: { leaseUs: 2 * hour }, now: noon })
+    await run(there, { op: 'update-queue', name: 'orders', changes: { leaseTimeoutUs: 2 * hour }, now: noon })
     const second = await lease()
     expect(second?.lease.deadline).toBe(noon + 2 * hour)
 
-    await run(there, { op: 'update-queue', name: 'orders', changes: { keepDoneUs: hour }, now: noon })
+    await run(there, { op: 'update-queue', name: 'orders', changes: { doneRetentionUs: hour }, now: noon })
     const settled = await run(here, { op: 'complete', ...at, ids: [second?.id ?? ''] })
     expect(settled).toMatchObject({ isSettled: true, changes: [{ to: 'done' }] })
 

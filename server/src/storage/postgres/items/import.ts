@@ -42,14 +42,14 @@ async function createRows(transaction: Transaction, command: Import): Promise<St
   const queueRow = await transaction.getWithPartition(command.queue, partition)
   checkImport(queueRow.queue, items)
   await transaction.lockPartitions([{ queueRow, partition }])
-  const ids = transaction.nextIds(queueRow, partition, now, items.length)
+  const ids = transaction.allocateIds(queueRow, partition, now, items.length)
   const groupIds = await findOrCreateGroups(
     transaction,
-    items.map(({ failure = null, origin = null, diedAt }) => ({
+    items.map(({ failure = null, origin = null, deadLetteredAt }) => ({
       queueId: queueRow.id,
       failure,
       origin,
-      seenAt: diedAt ?? now,
+      seenAt: deadLetteredAt ?? now,
     })),
   )
   if (items.some(({ sourceId = null, origin = null }) => isLetterRow({ sourceId, origin }))) {

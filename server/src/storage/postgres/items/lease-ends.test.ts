@@ -4,14 +4,14 @@ import { aNewItem, bytes, hour, minute, newItems, noon } from '../../../../test/
 import { run, type TestDatabase, testDatabase } from '../../../../test/postgres.ts'
 import type { Storage } from '../../contract/storage.ts'
 import { vacuumLive } from '../connection/vacuum.ts'
-import { leasedColumns } from './leased-row.ts'
+import { printLeasedColumns } from './leased-row.ts'
 
 const postgres = await requireService('postgres')
 const at = { queue: 'orders', partition: 0 } as const
 
 async function openWithQueue(database: TestDatabase): Promise<Storage> {
   const storage = await database.open()
-  await run(storage, { op: 'create-queue', queue: { name: 'orders', leaseUs: minute }, now: noon })
+  await run(storage, { op: 'create-queue', queue: { name: 'orders', leaseTimeoutUs: minute }, now: noon })
   return storage
 }
 
@@ -83,7 +83,7 @@ describe('the row of a leased item', needs(postgres), () => {
     const listed = await storage.listItems({ queue: 'orders', countMax: 2 })
     expect(leased).toEqual(listed)
     expect(leased[1]).toMatchObject({ attemptsMax: 3, key: odd.key, headers: odd.headers, kind: 'k' })
-    const rare = leasedColumns('t').slice(leasedColumns('t').indexOf('case when'))
+    const rare = printLeasedColumns('t').slice(printLeasedColumns('t').indexOf('case when'))
     const [ordinary] = await database.rows(`select ${rare} from redrive.items_live t order by id limit 1`)
     expect(ordinary?.rare).toBeNull()
   })
@@ -96,7 +96,7 @@ describe('the ends of leases', needs(postgres), () => {
     await run(storage, { op: 'produce', ...at, items: newItems(10), now: noon })
     const leased = await run(storage, { op: 'lease', ...at, holders: Array(10).fill('a'), now: noon })
     expect(await countEnds(database)).toBe(1)
-    expect(await storage.nextDueAt()).toBe(noon + minute)
+    expect(await storage.readNextDueAt()).toBe(noon + minute)
     const ids = leased.slice(1).map(({ id }) => id)
     await run(storage, { op: 'complete', ...at, ids, now: noon })
     expect(await advanceAll(storage, noon + minute)).toBe(1)
@@ -110,7 +110,7 @@ describe('the ends of leases', needs(postgres), () => {
     await run(storage, { op: 'produce', ...at, items, now: noon })
     const [leased] = await run(storage, { op: 'lease', ...at, holders: ['a'], now: noon })
     await run(storage, { op: 'complete', ...at, ids: [leased?.id ?? ''], now: noon })
-    expect(await storage.nextDueAt()).toBeNull()
+    expect(await storage.readNextDueAt()).toBeNull()
   })
 
   it('an extended lease ends at its new deadline', async () => {
@@ -121,7 +121,7 @@ describe('the ends of leases', needs(postgres), () => {
     const ids = [leased?.id ?? '']
     await run(storage, { op: 'extend', ...at, ids, deadline: noon + hour, now: noon })
     expect(await advanceAll(storage, noon + minute)).toBe(0)
-    expect(await storage.nextDueAt()).toBe(noon + hour)
+    expect(await storage.readNextDueAt()).toBe(noon + hour)
     expect(await advanceAll(storage, noon + hour)).toBe(1)
   })
 
@@ -167,11 +167,11 @@ describe('the ends of leases', needs(postgres), () => {
     }
     await leaseSome(1, noon + 2)
     // The 700 leases of the first batch are enough: the leases after them end no earlier.
-    expect(await storage.nextDueAt()).toBe(noon + minute)
+    expect(await storage.readNextDueAt()).toBe(noon + minute)
     expect(await advanceAll(storage, noon + minute)).toBe(0)
-    expect(await storage.nextDueAt()).toBe(noon + minute + 1)
+    expect(await storage.readNextDueAt()).toBe(noon + minute + 1)
     expect(await advanceAll(storage, noon + minute + 1)).toBe(0)
-    expect(await storage.nextDueAt()).toBe(noon + minute + 2)
+    expect(await storage.readNextDueAt()).toBe(noon + minute + 2)
     expect(await advanceAll(storage, noon + minute + 2)).toBe(1)
   })
 

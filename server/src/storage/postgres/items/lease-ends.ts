@@ -10,7 +10,7 @@ import type { Instant } from '../../../core/instant.ts'
 import type { LeasedHead } from '../../../core/item.ts'
 import { readNumber, readText, readTextOrNull } from '../../shared/row-values.ts'
 import type { Connection, Row, Statement } from '../connection/connection.ts'
-import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import { stateCodes } from './rows.ts'
 
 export type LeasedRow = Readonly<{ queueId: number; item: LeasedHead }>
@@ -27,10 +27,10 @@ const insertEnds: Statement = {
 export async function insertLeaseEnds(connection: Connection, rows: readonly LeasedRow[]): Promise<void> {
   if (rows.length === 0) return
   await connection.query(insertEnds, [
-    int4s(rows.map(({ queueId }) => queueId)),
-    int4s(rows.map(({ item }) => item.partition)),
-    int8s(rows.map(({ item }) => item.lease.deadline)),
-    texts(rows.map(({ item }) => item.id)),
+    encodeInt4s(rows.map(({ queueId }) => queueId)),
+    encodeInt4s(rows.map(({ item }) => item.partition)),
+    encodeInt8s(rows.map(({ item }) => item.lease.deadline)),
+    encodeTexts(rows.map(({ item }) => item.id)),
   ])
 }
 

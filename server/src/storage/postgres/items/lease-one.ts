@@ -1,9 +1,9 @@
 import { stepBytesMax } from '../../shared/byte-budget.ts'
 import type { Statement } from '../connection/connection.ts'
-import { texts } from '../connection/encode-arrays.ts'
+import { encodeTexts } from '../connection/encode-arrays.ts'
 import { addToCounts } from '../counts/counts.ts'
 import type { LeasePosition } from './lease-cursors.ts'
-import { leasedColumns, leasedNames } from './leased-row.ts'
+import { printLeasedColumns, leasedNames } from './leased-row.ts'
 import { stateCodes } from './rows.ts'
 
 export type SinglePartitionLease = Readonly<{
@@ -49,7 +49,7 @@ export const leaseOne: Statement = {
           ) b where b.before_it < ${stepBytesMax}
         )), unnest($5::text[])) with ordinality as p(location, holder, ordinal)
       where t.ctid = p.location
-      returning p.ordinal, t.ctid as location, ${leasedColumns('t')}
+      returning p.ordinal, t.ctid as location, ${printLeasedColumns('t')}
     ), summed as materialized (
       select count(*) as n, array_agg(id) as ids from leased
     ), ended as (
@@ -70,7 +70,7 @@ export function encodeLeaseOne(lease: SinglePartitionLease): unknown[] {
     lease.version,
     lease.partition,
     lease.holders.length,
-    texts(lease.holders),
+    encodeTexts(lease.holders),
     lease.deadline,
     lease.now,
     lease.slot,

@@ -2,13 +2,13 @@
  * Leases items. Commands that are a write of their own are one statement (`tryLeaseAlone`); in a transaction
  * the same statements are used, and the caller counts.
  */
-import { later } from '../../../core/instant.ts'
+import { addDuration } from '../../../core/instant.ts'
 import type { Leased } from '../../../core/item.ts'
 import type { LeaseItems } from '../../contract/items.ts'
 import { stepBytesMax } from '../../shared/byte-budget.ts'
 import { readNumber } from '../../shared/row-values.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
-import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import { addToCounts } from '../counts/counts.ts'
 import { checkPartition, type QueueRow } from '../queues/queue-cache.ts'
 import type { StoreContext } from '../store-context.ts'
@@ -17,7 +17,7 @@ import { type LeaseCursors, type LeasePosition, startOfPartition } from './lease
 import { encodeLeaseOne, leaseOne } from './lease-one.ts'
 import {
   type LeasedValues,
-  leasedColumns,
+  printLeasedColumns,
   leasedNames,
   readHolderIndex,
   readLocation,
@@ -64,7 +64,7 @@ function leaseFrom(name: string, table: 'items_live' | 'items'): Statement {
           lease_deadline = ($7::int8[])[p.ordinal], updated_at = ($8::int8[])[p.ordinal]
         from picked p where ${isLocked}
         returning p.ordinal, p.queue_id as of_queue_id, p.partition as of_partition, t.ctid as location,
-          ${leasedColumns('t')}
+          ${printLeasedColumns('t')}
       ), ended as (
         insert into redrive.lease_ends (queue_id, partition, deadline, ids)
         select of_queue_id, of_partition, ($7::int8[])[ordinal], array_agg(id) from leased group by 1, 2, 3
@@ -250,11 +250,11 @@ function assignRows(
   for (const row of rows) byHolder[readHolderIndex(row)] = row
   let at = 0
   for (const { queueRow, partition, items } of partitions) {
-    const { name, leaseUs } = queueRow.queue
+    const { name, leaseTimeoutUs } = queueRow.queue
     for (const { holder, now, resultIndex } of items) {
       const row = byHolder[at++]
       if (row === undefined) continue
-      const item = toLeased(row, name, partition, now, { holder, deadline: later(now, leaseUs) })
+      const item = toLeased(row, name, partition, now, { holder, deadline: addDuration(now, leaseTimeoutUs) })
       results[resultIndex]?.push(item)
       cursors?.rowLocations.set(item.id, readLocation(row))
     }
@@ -297,7 +297,7 @@ function encodeOne(
     partition,
     holders: items.map(({ holder }) => holder),
     now,
-    deadline: later(now, queueRow.queue.leaseUs),
+    deadline: addDuration(now, queueRow.queue.leaseTimeoutUs),
     slot,
     after: findStart(wanted, cursors),
   })
@@ -311,7 +311,7 @@ function encodeMany(
 ): unknown[] {
   const starts = partitions.map((wanted) => findStart(wanted, cursors))
   const items = partitions.flatMap((wanted) =>
-    wanted.items.map((item) => ({ ...item, leaseUs: wanted.queueRow.queue.leaseUs })),
+    wanted.items.map((item) => ({ ...item, leaseTimeoutUs: wanted.queueRow.queue.leaseTimeoutUs })),
   )
   let first = 0
   const firsts = partitions.map((wanted) => {
@@ -320,17 +320,17 @@ function encodeMany(
     return at
   })
   return [
-    int4s(partitions.map(({ queueRow }) => queueRow.id)),
-    int4s(partitions.map(({ queueRow }) => queueRow.version)),
-    int4s(partitions.map(({ partition }) => partition)),
-    int4s(firsts),
-    int4s(partitions.map((wanted) => wanted.items.length)),
-    texts(items.map(({ holder }) => holder)),
-    int8s(items.map(({ now, leaseUs }) => later(now, leaseUs))),
-    int8s(items.map(({ now }) => now)),
+    encodeInt4s(partitions.map(({ queueRow }) => queueRow.id)),
+    encodeInt4s(partitions.map(({ queueRow }) => queueRow.version)),
+    encodeInt4s(partitions.map(({ partition }) => partition)),
+    encodeInt4s(firsts),
+    encodeInt4s(partitions.map((wanted) => wanted.items.length)),
+    encodeTexts(items.map(({ holder }) => holder)),
+    encodeInt8s(items.map(({ now, leaseTimeoutUs }) => addDuration(now, leaseTimeoutUs))),
+    encodeInt8s(items.map(({ now }) => now)),
     slot,
-    int4s(starts.map(({ rank }) => rank)),
-    texts(starts.map(({ id }) => id)),
+    encodeInt4s(starts.map(({ rank }) => rank)),
+    encodeTexts(starts.map(({ id }) => id)),
   ]
 }
 

@@ -14,7 +14,7 @@ async function openWithItems(database: TestDatabase, count: number): Promise<Sto
   const storage = await database.open()
   await run(storage, {
     op: 'create-queue',
-    queue: { name: 'orders', leaseUs: minute, partitions: 2 },
+    queue: { name: 'orders', leaseTimeoutUs: minute, partitions: 2 },
     now: noon,
   })
   await run(storage, { op: 'produce', ...at, items: newItems(count), now: noon })
@@ -76,7 +76,7 @@ describe('completing items at the locations of their leases', needs(postgres), (
   it('items of several queues and in any order are completed by one statement', async () => {
     await using database = await testDatabase()
     const storage = await openWithItems(database, 200)
-    await run(storage, { op: 'create-queue', queue: { name: 'bills', leaseUs: minute }, now: noon })
+    await run(storage, { op: 'create-queue', queue: { name: 'bills', leaseTimeoutUs: minute }, now: noon })
     await run(storage, { op: 'produce', queue: 'bills', partition: 0, items: newItems(20), now: noon })
     await database.rows(`create table deletes (text text)`)
     await database.rows(`create function note_delete() returns trigger language plpgsql as $$

@@ -44,15 +44,15 @@ const rareNumbers: readonly ColumnName[] = ['attempts_max', 'redrives']
 export const leasedNames = [...common, 'rare'] as const
 
 /** The columns of the row `t`, in the order of `leasedNames`. */
-export function leasedColumns(t: string): string {
+export function printLeasedColumns(t: string): string {
   const isEmpty = rare.map((name) => `${t}.${name} ${rareNumbers.includes(name) ? '= 0' : 'is null'}`)
   const pairs = rare.map((name) => `'${name}', ${t}.${name}`)
-  return `${common.map((name) => (name === 'payload' ? payloadColumn(t) : `${t}.${name}`)).join(', ')},
+  return `${common.map((name) => (name === 'payload' ? printPayloadColumn(t) : `${t}.${name}`)).join(', ')},
     case when ${isEmpty.join(' and ')} then null else json_build_object(${pairs.join(', ')}) end as rare`
 }
 
 /** Base64 is a third shorter than the hexadecimal text of a bytea, and faster to write and read. */
-function payloadColumn(t: string): string {
+function printPayloadColumn(t: string): string {
   return `encode(${t}.payload, 'base64') as payload`
 }
 

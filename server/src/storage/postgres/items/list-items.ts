@@ -2,11 +2,11 @@ import type { Item } from '../../../core/item.ts'
 import type { ArchivedItem } from '../../contract/archive.ts'
 import type { ItemsQuery, ListedState } from '../../contract/items.ts'
 import { isNullableOrder, orderColumn } from '../../shared/item-order.ts'
-import { queueNotFound } from '../../shared/queue-checks.ts'
+import { createQueueNotFoundError } from '../../shared/queue-checks.ts'
 import { readNumber } from '../../shared/row-values.ts'
 import type { Row } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { texts, uuids } from '../connection/encode-arrays.ts'
+import { encodeTexts, encodeUuids } from '../connection/encode-arrays.ts'
 import { isKsuid } from '../letters/letter-rows.ts'
 import { readColumns, readHeadColumns, stateCodes, toItem } from './rows.ts'
 
@@ -37,7 +37,7 @@ async function selectRows(
     { name: 'find-queue', text: 'select id, partitions from redrive.queues where name = $1' },
     [query.queue],
   )
-  if (queue === undefined) throw queueNotFound(query.queue)
+  if (queue === undefined) throw createQueueNotFoundError(query.queue)
   const [queueId, partitions] = [readNumber(queue, 'id'), readNumber(queue, 'partitions')]
   const { text, values } = listStatement(query, table, moreColumns, queueId, partitions)
   return connections.read({ text }, values)
@@ -78,7 +78,7 @@ export function listStatement(
     `queue_id = ${queueId}`,
     ...(isNullableOrder(query) ? [`${column} is not null`] : []),
     ...createStart(query, column, parameter),
-    ...(states.length < allStates.length ? [inList('state', states)] : []),
+    ...(states.length < allStates.length ? [printInList('state', states)] : []),
   ]
   const columns = `${(query.hasBytes === false ? readHeadColumns : readColumns).join(', ')}${moreColumns}`
   const parts: ListParts = {
@@ -141,11 +141,11 @@ function selectByIds({ partition, ids, rootIds }: ItemsQuery, table: Table, part
       ? `partition = any (array(select generate_series(0, ${partitions - 1})))`
       : `partition = ${Math.floor(partition)}`,
   ]
-  if (ids !== undefined) conditions.push(`id = any (${parameter(texts(ids))}::text[])`)
+  if (ids !== undefined) conditions.push(`id = any (${parameter(encodeTexts(ids))}::text[])`)
   if (rootIds !== undefined) {
     const validIds = rootIds.filter(isKsuid)
-    conditions.push(`uuid = any (${parameter(uuids(validIds))}::uuid[])`)
-    conditions.push(`coalesce(root_id, id) = any (${parameter(texts(validIds))}::text[])`)
+    conditions.push(`uuid = any (${parameter(encodeUuids(validIds))}::uuid[])`)
+    conditions.push(`coalesce(root_id, id) = any (${parameter(encodeTexts(validIds))}::text[])`)
     conditions.push('source_id is not null')
   }
   const source = rootIds !== undefined && table === 'items' ? 'items_sourced' : table
@@ -163,14 +163,14 @@ function selectPages(query: ItemsQuery, table: Table, parts: ListParts): string 
 function createBranches(query: ItemsQuery, table: Table, parts: ListParts): string[] {
   const { partitions, states, select } = parts
   const inPartition = query.partition === undefined ? [] : [`partition = ${Math.floor(query.partition)}`]
-  const byPartition = (source: string): string[] => {
+  const splitByPartition = (source: string): string[] => {
     if (query.partition !== undefined || partitions > partitionsMergedMax)
       return [select(source, inPartition)]
     return Array.from({ length: partitions }, (_, partition) => select(source, [`partition = ${partition}`]))
   }
   const isById = orderColumn(query) === 'id'
-  if (table === 'archive') return isById ? byPartition('archive') : [select('archive', inPartition)]
-  if (isById) return [...byPartition('items_live'), ...byPartition('items_sourced')]
+  if (table === 'archive') return isById ? splitByPartition('archive') : [select('archive', inPartition)]
+  if (isById) return [...splitByPartition('items_live'), ...splitByPartition('items_sourced')]
   const byState = states.map((state) => select('items_sourced', [...inPartition, `state = ${state}`]))
   return [select('items_live', inPartition), ...byState]
 }
@@ -183,6 +183,6 @@ function findStates({ states = [], order }: ItemsQuery): readonly number[] {
   return codes.includes(stateCodes.scheduled) ? [stateCodes.scheduled] : [-1]
 }
 
-function inList(column: string, values: readonly number[]): string {
+function printInList(column: string, values: readonly number[]): string {
   return values.length === 1 ? `${column} = ${values[0]}` : `${column} in (${values.join(', ')})`
 }

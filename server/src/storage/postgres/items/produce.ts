@@ -1,11 +1,11 @@
-import { later } from '../../../core/instant.ts'
-import { nextKsuids } from '../../../core/ksuid.ts'
+import { addDuration } from '../../../core/instant.ts'
+import { createKsuids } from '../../../core/ksuid.ts'
 import type { Produce, ProduceResult } from '../../contract/items.ts'
 import { checkSameItems, digestItems } from '../../shared/items-digest.ts'
 import { createProducedItem } from '../../shared/new-item.ts'
 import { toProduceKey } from '../../shared/produce-key-row.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
-import { int4s, texts } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeTexts } from '../connection/encode-arrays.ts'
 import { addChanges, CountChanges, changeParameterCount } from '../counts/counts.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { StoreContext } from '../store-context.ts'
@@ -17,9 +17,9 @@ import {
   encode,
   insertSql,
   type StoredItem,
-  sharedValues,
-  unnestRows,
-  valueParameters,
+  getSharedValues,
+  printUnnest,
+  printValueParameters,
 } from './rows.ts'
 
 /** The columns that a produced item can have. */
@@ -66,7 +66,7 @@ function produceWith(
 const produceAny = produceWith('produce', (first) => ({
   columns: producedColumns.join(', '),
   rows: `select ${producedColumns.map((name) => `i.${name}`).join(', ')}, false
-    from ${unnestRows(producedColumns, 'i', first)}`,
+    from ${printUnnest(producedColumns, 'i', first)}`,
   width: producedColumns.length,
 }))
 
@@ -74,8 +74,8 @@ const produceAny = produceWith('produce', (first) => ({
 const produceAlike = produceWith('produce-alike', (first) => ({
   columns: [...ownColumns, ...sharedColumns].join(', '),
   rows: `select ${ownColumns.map((name) => `i.${name}`).join(', ')},
-      ${valueParameters(sharedColumns, first + ownColumns.length)}, false
-    from ${unnestRows(ownColumns, 'i', first)}`,
+      ${printValueParameters(sharedColumns, first + ownColumns.length)}, false
+    from ${printUnnest(ownColumns, 'i', first)}`,
   width: producedColumns.length,
 }))
 
@@ -102,7 +102,7 @@ export async function tryProduceAlone(
     const key = `${queueRow.id}/${command.partition}`
     const range = ranges.get(key)
     const last = range?.idMax ?? store.queueCache.getLastId(queueRow, command.partition)
-    const ids = nextKsuids(last, command.now, command.items.length, store.random)
+    const ids = createKsuids(last, command.now, command.items.length, store.random)
     results.push(toResult(command, queueRow, ids))
     const [first, newest] = [ids[0], ids.at(-1)]
     if (first === undefined || newest === undefined) continue
@@ -117,13 +117,13 @@ export async function tryProduceAlone(
   const reserved = [...ranges.values()].sort(
     (left, right) => left.queueRow.id - right.queueRow.id || left.partition - right.partition,
   )
-  const shared = sharedValues(sharedColumns, rows)
+  const shared = getSharedValues(sharedColumns, rows)
   const [outcome] = await store.connections.writeStatement(shared === undefined ? produceAny : produceAlike, [
-    int4s(reserved.map(({ queueRow }) => queueRow.id)),
-    int4s(reserved.map(({ queueRow }) => queueRow.version)),
-    int4s(reserved.map(({ partition }) => partition)),
-    texts(reserved.map(({ idMin }) => idMin)),
-    texts(reserved.map(({ idMax }) => idMax)),
+    encodeInt4s(reserved.map(({ queueRow }) => queueRow.id)),
+    encodeInt4s(reserved.map(({ queueRow }) => queueRow.version)),
+    encodeInt4s(reserved.map(({ partition }) => partition)),
+    encodeTexts(reserved.map(({ idMin }) => idMin)),
+    encodeTexts(reserved.map(({ idMax }) => idMax)),
     ...(shared === undefined ? encode(producedColumns, rows) : [...encode(ownColumns, rows), ...shared]),
     ...countChanges.encode(),
     store.slots.produce,
@@ -147,7 +147,7 @@ export async function produce(
   for (const command of commands) {
     const queueRow = await transaction.getWithPartition(command.queue, command.partition)
     await transaction.lockPartitions([{ queueRow, partition: command.partition }])
-    const ids = transaction.nextIds(queueRow, command.partition, command.now, command.items.length)
+    const ids = transaction.allocateIds(queueRow, command.partition, command.now, command.items.length)
     const first =
       command.once && (await insertKey(transaction.connection, queueRow, command, command.once, ids))
     if (first) {
@@ -167,7 +167,7 @@ export function isLeased(row: StoredItem): row is StoredItem & LeasedRow {
 }
 
 function toResult(command: Produce, queueRow: QueueRow, ids: readonly string[]): ProduceResult {
-  const deadline = later(command.now, queueRow.queue.leaseUs)
+  const deadline = addDuration(command.now, queueRow.queue.leaseTimeoutUs)
   return { ids, partition: command.partition, deadline, isRepeat: false }
 }
 

@@ -1,4 +1,4 @@
-import { listedState } from '../../../core/item.ts'
+import { toListedState } from '../../../core/item.ts'
 import { discardLetter } from '../../../core/letter.ts'
 import { guardedClass } from '../../../core/letter-class.ts'
 import { decideRemoval } from '../../../core/letter-decisions.ts'
@@ -7,7 +7,7 @@ import type { Clear, Delete, ListedState } from '../../contract/items.ts'
 import { redrivesCounted } from '../../contract/letters.ts'
 import type { Results } from '../../contract/storage.ts'
 import { takeStep } from '../../shared/byte-budget.ts'
-import { clearedStates } from '../../shared/cleared-states.ts'
+import { listClearedStates } from '../../shared/cleared-states.ts'
 import { checkMayClear } from '../../shared/queue-checks.ts'
 import {
   checkNotRedriving,
@@ -15,13 +15,13 @@ import {
   idsAuditedMax,
   nothingRemoved,
   type Removed,
-  removalEntries,
+  createRemovalEntries,
   removeResult,
 } from '../../shared/removals.ts'
 import { readNumber, readNumberOrNull, readText, readTextOrNull } from '../../shared/row-values.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Row, Statement } from '../connection/connection.ts'
-import { int4s, texts } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeTexts } from '../connection/encode-arrays.ts'
 import { type ChangedLetter, type FoundLetter, lockLetters, writeLetters } from '../letters/letter-rows.ts'
 import { deletedColumns, endDeletedRows } from '../letters/redrive-ends.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
@@ -74,14 +74,14 @@ export async function deleteItems(transaction: Transaction, command: Delete): Pr
   const { connection } = transaction
   const queueRow = await transaction.getWithPartition(command.queue, command.partition)
   const ids = [...new Set(command.ids)].sort()
-  const rows = await connection.query(lockByIds, [queueRow.id, command.partition, texts(ids)])
+  const rows = await connection.query(lockByIds, [queueRow.id, command.partition, encodeTexts(ids)])
   const { step, isMore } = takeStep(rows, readBytes, Number.POSITIVE_INFINITY)
   const letters = await lockLetterHeads(transaction, step)
   for (const { letter } of letters.values()) checkNotRedriving(letter)
   const done = await removeLocked(transaction, queueRow, step, letters, command)
   const auditedIds = step.slice(0, idsAuditedMax).map((row) => readText(row, 'id'))
-  await insertAudit(connection, removalEntries(command.trace, command.queue, done, { ids: auditedIds }))
-  return removeResult(done, isMore ? lastId(step) : null)
+  await insertAudit(connection, createRemovalEntries(command.audit, command.queue, done, { ids: auditedIds }))
+  return removeResult(done, isMore ? getLastId(step) : null)
 }
 
 /**
@@ -102,7 +102,7 @@ export async function clear(transaction: Transaction, command: Clear): Promise<R
     command.partition === undefined
       ? await transaction.get(command.queue)
       : await transaction.getWithPartition(command.queue, command.partition)
-  const states = clearedStates(command)
+  const states = listClearedStates(command)
   if (states.length === 0) return removeResult(nothingRemoved, null)
   if (command.isForced !== true && queueRow.queue.letterClass === guardedClass) {
     checkMayClear(queueRow.queue, await countLetters(transaction, queueRow, states))
@@ -115,21 +115,21 @@ export async function clear(transaction: Transaction, command: Clear): Promise<R
     queueRow.id,
     encodeStates(states),
     command.countMax,
-    int4s(partitions),
+    encodeInt4s(partitions),
     command.after ?? '',
   ])
   const { step, isMore } = takeStep(rows, readBytes, command.countMax)
   const letters = await lockLetterHeads(transaction, step)
   const done = await removeLocked(transaction, queueRow, step, letters, command)
-  await insertAudit(transaction.connection, removalEntries(command.trace, command.queue, done))
-  return removeResult(done, isMore ? lastId(step) : null)
+  await insertAudit(transaction.connection, createRemovalEntries(command.audit, command.queue, done))
+  return removeResult(done, isMore ? getLastId(step) : null)
 }
 
 function readBytes(row: Row): number {
   return readNumber(row, 'bytes')
 }
 
-function lastId(rows: readonly Row[]): string | null {
+function getLastId(rows: readonly Row[]): string | null {
   const last = rows.at(-1)
   return last === undefined ? null : readText(last, 'id')
 }
@@ -151,7 +151,7 @@ export async function countLetters(
 }
 
 function encodeStates(states: readonly ListedState[]): Buffer {
-  return int4s(states.map((state) => stateCodes[state]))
+  return encodeInt4s(states.map((state) => stateCodes[state]))
 }
 
 /** The letters among locked rows, by root id. */
@@ -171,7 +171,7 @@ async function removeLocked(
   queueRow: QueueRow,
   locked: readonly Row[],
   heads: ReadonlyMap<string, FoundLetter>,
-  { now = transaction.now(), trace }: Delete | Clear,
+  { now = transaction.now(), audit }: Delete | Clear,
 ): Promise<Removed> {
   const gone: Row[] = []
   const changed: ChangedLetter[] = []
@@ -182,8 +182,8 @@ async function removeLocked(
     if (removal === 'remove') gone.push(row)
     if (removal !== 'discard' || found === undefined) continue
     const before = found.letter
-    changed.push({ queueRow, before, after: discardLetter(before, discardReason(trace), now) })
-    discarded.push({ letterId: before.rootId, state: listedState(before) })
+    changed.push({ queueRow, before, after: discardLetter(before, discardReason(audit), now) })
+    discarded.push({ letterId: before.rootId, state: toListedState(before) })
   }
   await writeLetters(transaction, changed)
   const kept = locked.length - gone.length - changed.length
@@ -198,9 +198,9 @@ async function deleteLocked(
   if (locked.length === 0) return nothingRemoved
   await endDeletedRows(transaction, locked, transaction.now())
   const rows = await transaction.connection.query(deleteByIds, [
-    int4s(locked.map(() => queueRow.id)),
-    int4s(locked.map((row) => readNumber(row, 'partition'))),
-    texts(locked.map((row) => readText(row, 'id'))),
+    encodeInt4s(locked.map(() => queueRow.id)),
+    encodeInt4s(locked.map((row) => readNumber(row, 'partition'))),
+    encodeTexts(locked.map((row) => readText(row, 'id'))),
   ])
   const removed = countRemoved(transaction, rows, 'deleted')
   const letters = rows.map(toRemovedCount).filter(({ letter }) => letter !== null)
@@ -249,7 +249,7 @@ type RemovedCount = StateCount &
     createdMs: bigint
     leaseMs: bigint
     /** Null for items that are no letters. `minute`: of the death. */
-    letter: Readonly<{ groupId: number; redrives: number; minute: number }> | null
+    letter: Readonly<{ groupId: number; retryCount: number; minute: number }> | null
   }>
 
 /** From a row of `sumRemovedSql`. */
@@ -264,7 +264,7 @@ function toRemovedCount(row: Row): RemovedCount {
     letter:
       groupId === null
         ? null
-        : { groupId, redrives: readNumber(row, 'redrives'), minute: readNumber(row, 'minute') },
+        : { groupId, retryCount: readNumber(row, 'redrives'), minute: readNumber(row, 'minute') },
   }
 }
 
@@ -288,8 +288,8 @@ export function countRemoved(transaction: Transaction, rows: readonly Row[], tot
       hasLeaseSum ? -leaseMs : 0n,
     )
     if (letter !== null) {
-      const { groupId, redrives, minute } = letter
-      transaction.countChanges.letters.add(queueId, groupId, stateCodes[state], redrives, minute, -count)
+      const { groupId, retryCount, minute } = letter
+      transaction.countChanges.letters.add(queueId, groupId, stateCodes[state], retryCount, minute, -count)
     }
     removed += count
   }

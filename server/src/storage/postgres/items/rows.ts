@@ -9,27 +9,27 @@ import {
   type ItemHeadBase,
   type LetterFacts,
   type ListedState,
-  listedState,
+  toListedState,
 } from '../../../core/item.ts'
 import type { Queue } from '../../../core/queue.ts'
-import { dueAt } from '../../../core/transitions.ts'
+import { computeDueAt } from '../../../core/transitions.ts'
 import { headBytes, type ListedLetter } from '../../contract/letters.ts'
 import {
-  factsFromText,
-  factsToText,
-  failureFromText,
-  failureToText,
-  headersFromText,
-  headersToText,
-  historyFromText,
-  historyToText,
-  leaseDeadlineOf,
-  originFromText,
-  originToText,
+  decodeFacts,
+  encodeFacts,
+  decodeFailure,
+  encodeFailure,
+  decodeHeaders,
+  encodeHeaders,
+  decodeHistory,
+  encodeHistory,
+  toLeaseDeadline,
+  decodeOrigin,
+  encodeOrigin,
   withState,
 } from '../../shared/item-row.ts'
 import type { Row } from '../connection/connection.ts'
-import { bytes, int4s, int8s, texts, uuids } from '../connection/encode-arrays.ts'
+import { encodeBytes, encodeInt4s, encodeInt8s, encodeTexts, encodeUuids } from '../connection/encode-arrays.ts'
 
 /** The column `state`. The numbers are part of the schema: the partial indexes name them. */
 export const stateCodes = { waiting: 0, scheduled: 1, leased: 2, done: 3, dead: 4, discarded: 5 } as const
@@ -59,7 +59,7 @@ export type Column = Readonly<
 
 const byteColumns = {
   key: { type: 'bytea', toValue: ({ item }: StoredItem) => item.key },
-  headers: { type: 'text', toValue: ({ item }: StoredItem) => headersToText(item.headers) },
+  headers: { type: 'text', toValue: ({ item }: StoredItem) => encodeHeaders(item.headers) },
   payload: { type: 'bytea', toValue: ({ item }: StoredItem) => item.payload },
 } as const
 
@@ -72,7 +72,7 @@ export const columns = {
     toValue: ({ item }: StoredHead) => (item.rootId === toRootId(item.id) ? null : item.rootId),
   },
   source_id: { type: 'text', toValue: ({ item }: StoredHead) => item.sourceId },
-  state: { type: 'int4', toValue: ({ item }: StoredHead) => stateCodes[listedState(item)] },
+  state: { type: 'int4', toValue: ({ item }: StoredHead) => stateCodes[toListedState(item)] },
   attempts: { type: 'int4', toValue: ({ item }: StoredHead) => item.attempts },
   attempts_max: { type: 'int4', toValue: ({ item }: StoredHead) => item.attemptsMax },
   priority: { type: 'int4', toValue: ({ item }: StoredHead) => item.priority },
@@ -91,30 +91,30 @@ export const columns = {
     type: 'text',
     toValue: ({ item }: StoredHead) => (item.state === 'leased' ? item.lease.holder : null),
   },
-  lease_deadline: { type: 'int8', toValue: ({ item }: StoredHead) => leaseDeadlineOf(item) },
+  lease_deadline: { type: 'int8', toValue: ({ item }: StoredHead) => toLeaseDeadline(item) },
   ended_at: { type: 'int8', toValue: ({ item }: StoredHead) => ('endedAt' in item ? item.endedAt : null) },
-  died_at: { type: 'int8', toValue: ({ item }: StoredHead) => item.diedAt },
-  due_at: { type: 'int8', toValue: ({ item, queue }: StoredHead) => dueAt(withoutLease(item), queue) },
-  failure: { type: 'text', toValue: ({ item }: StoredHead) => failureToText(item.failure) },
-  origin: { type: 'text', toValue: ({ item }: StoredHead) => originToText(item.origin) },
+  died_at: { type: 'int8', toValue: ({ item }: StoredHead) => item.deadLetteredAt },
+  due_at: { type: 'int8', toValue: ({ item, queue }: StoredHead) => computeDueAt(toUnleased(item), queue) },
+  failure: { type: 'text', toValue: ({ item }: StoredHead) => encodeFailure(item.failure) },
+  origin: { type: 'text', toValue: ({ item }: StoredHead) => encodeOrigin(item.origin) },
   letter_id: { type: 'text', toValue: ({ item }: StoredHead) => item.letterId },
-  redrives: { type: 'int4', toValue: ({ item }: StoredHead) => item.redrives },
+  redrives: { type: 'int4', toValue: ({ item }: StoredHead) => item.retryCount },
   group_id: { type: 'int4', toValue: ({ item }: StoredHead) => item.groupId },
   uuid: { type: 'uuid', toValue: ({ item }: StoredHead) => (isLetterRow(item) ? item.rootId : null) },
-  history: { type: 'text', toValue: ({ item }: StoredHead) => historyToText(item.history) },
-  letter: { type: 'text', toValue: ({ item }: StoredHead) => letterColumn(item.letter) },
+  history: { type: 'text', toValue: ({ item }: StoredHead) => encodeHistory(item.history) },
+  letter: { type: 'text', toValue: ({ item }: StoredHead) => encodeLetter(item.letter) },
   redrive_at: { type: 'int8', toValue: ({ item }: StoredHead) => item.letter?.nextRedriveAt ?? null },
 } as const satisfies Record<string, Column>
 
 /** Leases do not end through `due_at`, see lease-ends.ts. */
-function withoutLease(item: ItemHead): ItemHead {
+function toUnleased(item: ItemHead): ItemHead {
   return item.state === 'leased' ? { ...item, state: 'waiting', availableAt: null } : item
 }
 
 /** Null for a letter that nothing was done with. The decoder does not read `redrive_at`. */
-function letterColumn(facts: LetterFacts | null): string | null {
+function encodeLetter(facts: LetterFacts | null): string | null {
   if (facts === null) return null
-  return facts.nextRedriveAt === null ? factsToText(facts) : JSON.stringify(facts)
+  return facts.nextRedriveAt === null ? encodeFacts(facts) : JSON.stringify(facts)
 }
 
 export type ColumnName = keyof typeof columns
@@ -146,25 +146,25 @@ export function encode(names: readonly ColumnName[], rows: readonly StoredHead[]
 function encodeColumn(column: Column, rows: readonly StoredItem[]): Buffer {
   switch (column.type) {
     case 'int4':
-      return int4s(rows.map(column.toValue))
+      return encodeInt4s(rows.map(column.toValue))
     case 'int8':
-      return int8s(rows.map(column.toValue))
+      return encodeInt8s(rows.map(column.toValue))
     case 'text':
-      return texts(rows.map(column.toValue))
+      return encodeTexts(rows.map(column.toValue))
     case 'uuid':
-      return uuids(rows.map(column.toValue))
+      return encodeUuids(rows.map(column.toValue))
     case 'bytea':
-      return bytes(rows.map(column.toValue))
+      return encodeBytes(rows.map(column.toValue))
   }
 }
 
 /** The value of each column if it is the same in all rows; undefined if a column differs. */
-export function sharedValues(
+export function getSharedValues(
   names: readonly HeadColumnName[],
   rows: readonly StoredHead[],
 ): unknown[] | undefined
-export function sharedValues(names: readonly ColumnName[], rows: readonly StoredItem[]): unknown[] | undefined
-export function sharedValues(
+export function getSharedValues(names: readonly ColumnName[], rows: readonly StoredItem[]): unknown[] | undefined
+export function getSharedValues(
   names: readonly ColumnName[],
   rows: readonly StoredHead[],
 ): unknown[] | undefined {
@@ -184,21 +184,21 @@ export function sharedValues(
 export function insertSql(table: 'items_live' | 'items_sourced'): string {
   return `insert into redrive.${table} (${columnNames.join(', ')}, is_sourced)
     select ${columnNames.map((name) => `i.${name}`).join(', ')}, ${table === 'items_sourced'}
-    from ${unnestRows(columnNames, 'i', 1)}`
+    from ${printUnnest(columnNames, 'i', 1)}`
 }
 
 /** The encoded rows as a table `alias`; their parameters start at number `first`. */
-export function unnestRows(names: readonly ColumnName[], alias: string, first: number): string {
-  return `unnest(${arrayParameters(names, first)}) as ${alias}(${names.join(', ')})`
+export function printUnnest(names: readonly ColumnName[], alias: string, first: number): string {
+  return `unnest(${printArrayParameters(names, first)}) as ${alias}(${names.join(', ')})`
 }
 
 /** One parameter for each column, for single values; they start at number `first`. */
-export function valueParameters(names: readonly ColumnName[], first: number): string {
+export function printValueParameters(names: readonly ColumnName[], first: number): string {
   return names.map((name, index) => `$${first + index}::${columns[name].type}`).join(', ')
 }
 
 /** One parameter for each column, for arrays of values; they start at number `first`. */
-export function arrayParameters(names: readonly ColumnName[], first: number): string {
+export function printArrayParameters(names: readonly ColumnName[], first: number): string {
   return names.map((name, index) => `$${first + index}::${columns[name].type}[]`).join(', ')
 }
 
@@ -249,24 +249,24 @@ export function decodeBase(row: Row, queueName: string): Readonly<ItemHeadBase &
     encoding: (row.encoding as string | null) ?? '',
     reference: (row.reference as string | null) ?? '',
     key: (row.key as Uint8Array | null | undefined) ?? null,
-    headers: headersFromText(row.headers as string | null | undefined),
+    headers: decodeHeaders(row.headers as string | null | undefined),
     payload: (row.payload as Uint8Array | undefined) ?? noBytes,
     createdAt: row.created_at as number,
     updatedAt: row.updated_at as number,
     expireDeadline: row.expire_deadline as number,
-    failure: failureFromText(row.failure as string | null),
-    origin: originFromText(row.origin as string | null),
-    diedAt: row.died_at as number | null,
+    failure: decodeFailure(row.failure as string | null),
+    origin: decodeOrigin(row.origin as string | null),
+    deadLetteredAt: row.died_at as number | null,
     letterId: row.letter_id as string | null,
-    redrives: row.redrives as number,
-    history: historyFromText(row.history as string | null | undefined),
+    retryCount: row.redrives as number,
+    history: decodeHistory(row.history as string | null | undefined),
     groupId: row.group_id as number | null,
-    letter: decodeFacts(row.letter as string | null, row.origin !== null),
+    letter: decodeLetterFacts(row.letter as string | null, row.origin !== null),
   }
 }
 
-function decodeFacts(text: string | null, isLetter: boolean): LetterFacts | null {
-  return text !== null || isLetter ? factsFromText(text, null) : null
+function decodeLetterFacts(text: string | null, isLetter: boolean): LetterFacts | null {
+  return text !== null || isLetter ? decodeFacts(text, null) : null
 }
 
 /** The beginning of the payload and its full length, which PostgreSQL knows without reading it. */

@@ -22,7 +22,7 @@ import type {
 } from '../../contract/items.ts'
 import { readNumber } from '../../shared/row-values.ts'
 import type { Row, Statement } from '../connection/connection.ts'
-import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 import { type Decision, executeTransitions } from './execute-transitions.ts'
@@ -71,14 +71,14 @@ export async function retry(transaction: Transaction, commands: readonly Retry[]
     const queueRow = await transaction.getWithPartition(command.queue, command.partition)
     await transaction.lockPartitions([{ queueRow, partition: command.partition }])
   }
-  const idsOf = (command: Retry) => command.items.map((item) => item.id)
-  return settle(transaction, commands, idsOf, (command, item, queueRow, index) =>
+  const listIds = (command: Retry) => command.items.map((item) => item.id)
+  return settle(transaction, commands, listIds, (command, item, queueRow, index) =>
     retryItem(item, command.items[index] as Retry['items'][number], queueRow.queue, command.now),
   )
 }
 
 export async function extend(transaction: Transaction, commands: readonly Extend[]): Promise<SettleResult[]> {
-  const locked = await lockItemsOf(transaction, commands, (command) => command.ids)
+  const locked = await lockNamedItems(transaction, commands, (command) => command.ids)
   const extended: ExtendedLease[] = []
   const results = commands.map((command): SettleResult => {
     const { queueRow, items, refused } = locked.decide(command, command.ids)
@@ -108,11 +108,11 @@ async function writeExtended(transaction: Transaction, extended: readonly Extend
   // If two commands extend the same item, the last one counts.
   const last = [...new Map(extended.map((each) => [`${each.queueId}/${each.item.id}`, each])).values()]
   await transaction.connection.query(extendLeases, [
-    int4s(last.map(({ queueId }) => queueId)),
-    int4s(last.map(({ item }) => item.partition)),
-    texts(last.map(({ item }) => item.id)),
-    int8s(last.map(({ command }) => command.deadline)),
-    int8s(last.map(({ command }) => command.now)),
+    encodeInt4s(last.map(({ queueId }) => queueId)),
+    encodeInt4s(last.map(({ item }) => item.partition)),
+    encodeTexts(last.map(({ item }) => item.id)),
+    encodeInt8s(last.map(({ command }) => command.deadline)),
+    encodeInt8s(last.map(({ command }) => command.now)),
   ])
   await insertLeaseEnds(transaction.connection, last)
 }
@@ -149,7 +149,7 @@ export async function correctLeases(
   const commands = ends.flatMap(({ queue, partition, id }) =>
     id === null ? [] : [{ queue, partition, ids: [id] }],
   )
-  const locked = await lockItemsOf(transaction, commands, ({ ids }) => ids)
+  const locked = await lockNamedItems(transaction, commands, ({ ids }) => ids)
   const corrected: ExtendedLease[] = []
   for (const command of commands) {
     const { queueRow, items } = locked.decide(command, command.ids)
@@ -176,7 +176,7 @@ export async function unlease(
   transaction: Transaction,
   commands: readonly Unlease[],
 ): Promise<{ unleased: number }[]> {
-  const locked = await lockItemsOf(transaction, commands, (command) => command.ids)
+  const locked = await lockNamedItems(transaction, commands, (command) => command.ids)
   const rewritten: RewrittenRow[] = []
   const results = commands.map((command) => {
     const { queueRow, items } = locked.decide(command, command.ids)
@@ -197,7 +197,7 @@ async function settle<C extends Complete | Retry>(
   idsOf: (command: C) => readonly string[],
   decide: (command: C, item: LeasedHead, queueRow: QueueRow, index: number) => Transition,
 ): Promise<SettleResult[]> {
-  const locked = await lockItemsOf(transaction, commands, idsOf)
+  const locked = await lockNamedItems(transaction, commands, idsOf)
   const decisions: Decision[] = []
   const outcomes = commands.map((command): SettleOutcome => {
     const { queueRow, items, refused } = locked.decide(command, idsOf(command))
@@ -221,7 +221,7 @@ async function settle<C extends Complete | Retry>(
 type SettleOutcome = Readonly<{ refused: readonly SettleRefusal[] } | { first: number; count: number }>
 
 /** Locks the items of the commands. `idsOf` returns the ids of a command. */
-export async function lockItemsOf<C extends PartitionKey>(
+export async function lockNamedItems<C extends PartitionKey>(
   transaction: Transaction,
   commands: readonly C[],
   idsOf: (command: C) => readonly string[],
@@ -238,9 +238,9 @@ export async function lockItemsOf<C extends PartitionKey>(
     wanted.length === 0
       ? []
       : await transaction.connection.query(lockItems, [
-          int4s(wanted.map(({ queueId }) => queueId)),
-          int4s(wanted.map(({ partition }) => partition)),
-          texts(wanted.map(({ id }) => id)),
+          encodeInt4s(wanted.map(({ queueId }) => queueId)),
+          encodeInt4s(wanted.map(({ partition }) => partition)),
+          encodeTexts(wanted.map(({ id }) => id)),
         ])
   return new LockedItems(queues, rows)
 }

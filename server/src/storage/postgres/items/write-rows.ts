@@ -6,7 +6,7 @@ import type { LetterIdRecord } from '../../../core/letter-ids.ts'
 import type { ItemChange } from '../../../core/plan-transition.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Statement } from '../connection/connection.ts'
-import { int4s, texts } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeTexts } from '../connection/encode-arrays.ts'
 import { assignGroups } from '../letters/groups.ts'
 import { findBySource } from '../letters/import-letters.ts'
 import { recordLetterIds } from '../letters/letter-ids.ts'
@@ -15,7 +15,7 @@ import type { Transaction } from '../transaction.ts'
 import { ownHeaders, ownPayload } from '../webhooks/jobs.ts'
 import { isLocatedRow, locateRows } from './locate-rows.ts'
 import {
-  arrayParameters,
+  printArrayParameters,
   type ColumnName,
   columnNames,
   encode,
@@ -45,7 +45,7 @@ const changing: readonly HeadColumnName[] = headColumns.filter((name) => !fixed.
 const rewriteStatement: Statement = {
   name: 'rewrite-items',
   text: `update redrive.items t set ${changing.map((name) => `${name} = a.${name}`).join(', ')}
-    from unnest($1::text[], ${arrayParameters(headColumns, 2)}) as a(before_id, ${headColumns.join(', ')})
+    from unnest($1::text[], ${printArrayParameters(headColumns, 2)}) as a(before_id, ${headColumns.join(', ')})
       cross join ${locateRows('a', { queueId: 'queue_id', partition: 'partition', id: 'before_id' })} p
     where ${isLocatedRow('t', 'p')}`,
 }
@@ -65,7 +65,7 @@ export async function rewriteRows(transaction: Transaction, rows: readonly Rewri
     transaction.countChanges.enter(queueId, item)
   }
   await transaction.connection.query(rewriteStatement, [
-    texts(rows.map(({ before }) => before.id)),
+    encodeTexts(rows.map(({ before }) => before.id)),
     ...encode(headColumns, afters),
   ])
 }
@@ -93,7 +93,7 @@ const moveStatement: Statement = {
   name: 'move-items',
   text: `with gone as (
       delete from redrive.items t
-      using unnest($1::int4[], $2::int4[], $3::text[], ${arrayParameters(headColumns, 4)})
+      using unnest($1::int4[], $2::int4[], $3::text[], ${printArrayParameters(headColumns, 4)})
         as m(from_queue_id, from_partition, from_id, ${headColumns.join(', ')})
         cross join ${locateRows('m', { queueId: 'from_queue_id', partition: 'from_partition', id: 'from_id' })} p
       where ${isLocatedRow('t', 'p')}
@@ -145,8 +145,8 @@ async function reportExisting(
   changes: ItemChange[],
 ): Promise<void> {
   const existing = await transaction.connection.query(findBySource, [
-    int4s(rows.map(({ target }) => target.id)),
-    texts(rows.map(({ letter }) => letter.sourceId)),
+    encodeInt4s(rows.map(({ target }) => target.id)),
+    encodeTexts(rows.map(({ letter }) => letter.sourceId)),
   ])
   for (const { letter, at } of rows) {
     const row = existing.find((each) => each.source_id === letter.sourceId)
@@ -158,8 +158,8 @@ async function reportExisting(
 
 function encodeKeys(rows: readonly RemovedRow[]): Buffer[] {
   return [
-    int4s(rows.map(({ queueRow }) => queueRow.id)),
-    int4s(rows.map(({ item }) => item.partition)),
-    texts(rows.map(({ item }) => item.id)),
+    encodeInt4s(rows.map(({ queueRow }) => queueRow.id)),
+    encodeInt4s(rows.map(({ item }) => item.partition)),
+    encodeTexts(rows.map(({ item }) => item.id)),
   ]
 }

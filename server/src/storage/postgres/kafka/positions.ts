@@ -9,7 +9,7 @@ import { partitionLost, positionColumns, toKafkaPosition } from '../../shared/ka
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import type { Transaction } from '../transaction.ts'
 
 /**
@@ -37,9 +37,9 @@ export async function claimPartitions(
   const rows = await connection.query(claim, [
     cluster,
     group,
-    texts(partitions.map(({ topic }) => topic)),
-    int4s(partitions.map(({ partition }) => partition)),
-    texts(partitions.map(({ topicId }) => topicId)),
+    encodeTexts(partitions.map(({ topic }) => topic)),
+    encodeInt4s(partitions.map(({ partition }) => partition)),
+    encodeTexts(partitions.map(({ topicId }) => topicId)),
     owner,
     now,
   ])
@@ -67,12 +67,12 @@ export async function advancePositions(
   const rows = await connection.query(advance, [
     cluster,
     group,
-    texts(positions.map(({ topic }) => topic)),
-    int4s(positions.map(({ partition }) => partition)),
-    int8s(positions.map(({ epoch }) => epoch)),
-    int8s(positions.map(({ from }) => from)),
-    int8s(positions.map(({ to }) => to)),
-    int8s(positions.map(({ recordCount }) => recordCount)),
+    encodeTexts(positions.map(({ topic }) => topic)),
+    encodeInt4s(positions.map(({ partition }) => partition)),
+    encodeInt8s(positions.map(({ epoch }) => epoch)),
+    encodeInt8s(positions.map(({ from }) => from)),
+    encodeInt8s(positions.map(({ to }) => to)),
+    encodeInt8s(positions.map(({ recordCount }) => recordCount)),
     now,
   ])
   const advanced = new Set(rows.map((row) => `${readText(row, 'topic')}/${readNumber(row, 'partition')}`))

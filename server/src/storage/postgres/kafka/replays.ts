@@ -14,9 +14,9 @@ import { replayColumns, toKafkaReplay } from '../../shared/kafka-rows.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import { type Decision, executeTransitions } from '../items/execute-transitions.ts'
-import { lockItemsOf } from '../items/settle.ts'
+import { lockNamedItems } from '../items/settle.ts'
 import { RedriveEndings } from '../letters/redrive-ends.ts'
 import type { Transaction } from '../transaction.ts'
 
@@ -37,12 +37,12 @@ export async function recordReplays(
 ): Promise<RecordReplayResult[]> {
   const { queue, partition, replays, now } = command
   const ids = replays.map(({ itemId }) => itemId)
-  const locked = await lockItemsOf(transaction, [{ queue, partition, ids }], (named) => named.ids)
+  const locked = await lockNamedItems(transaction, [{ queue, partition, ids }], (named) => named.ids)
   const decisions: Decision[] = []
   const sent = replays.filter(({ itemId, letterId, number }) => {
     const { queueRow, items } = locked.decide(command, [itemId])
     const item = items[0]
-    if (item?.letterId !== letterId || item.redrives !== number) return false
+    if (item?.letterId !== letterId || item.retryCount !== number) return false
     decisions.push({ queueRow, item, transition: handOver(), now })
     locked.delete(queueRow, item)
     return true
@@ -56,14 +56,14 @@ export async function recordReplays(
   const kept = sent.filter(({ letterId, number }) => endings.find(letterId, number) !== undefined)
   if (kept.length > 0) {
     await transaction.connection.query(put, [
-      texts(kept.map(({ letterId }) => letterId)),
-      int4s(kept.map(({ number }) => number)),
-      texts(kept.map(({ cluster }) => cluster)),
-      texts(kept.map(({ topic }) => topic)),
-      int4s(kept.map((replay) => replay.partition)),
-      int8s(kept.map(({ offset }) => offset)),
-      texts(kept.map(({ group }) => group)),
-      texts(kept.map(({ contentHash }) => contentHash)),
+      encodeTexts(kept.map(({ letterId }) => letterId)),
+      encodeInt4s(kept.map(({ number }) => number)),
+      encodeTexts(kept.map(({ cluster }) => cluster)),
+      encodeTexts(kept.map(({ topic }) => topic)),
+      encodeInt4s(kept.map((replay) => replay.partition)),
+      encodeInt8s(kept.map(({ offset }) => offset)),
+      encodeTexts(kept.map(({ group }) => group)),
+      encodeTexts(kept.map(({ contentHash }) => contentHash)),
       now,
     ])
   }
@@ -103,8 +103,8 @@ export async function forgetReplays(
 ): Promise<undefined> {
   if (replays.length === 0) return
   await connection.query(forget, [
-    texts(replays.map(({ letterId }) => letterId)),
-    int4s(replays.map(({ number }) => number)),
+    encodeTexts(replays.map(({ letterId }) => letterId)),
+    encodeInt4s(replays.map(({ number }) => number)),
   ])
 }
 
@@ -154,21 +154,21 @@ function toStatement(query: KafkaReplaysQuery): readonly [Statement, readonly un
       return [query.by === 'passed' ? byPassed : bySent, [cluster, query.until, at, letterId, countMax]]
     }
     case 'letter':
-      return [byLetter, [cluster, texts(query.letterIds)]]
+      return [byLetter, [cluster, encodeTexts(query.letterIds)]]
     case 'record': {
       const { records } = query
       return [
         byRecord,
         [
           cluster,
-          texts(records.map(({ topic }) => topic)),
-          int4s(records.map(({ partition }) => partition)),
-          int8s(records.map(({ offset }) => offset)),
+          encodeTexts(records.map(({ topic }) => topic)),
+          encodeInt4s(records.map(({ partition }) => partition)),
+          encodeInt8s(records.map(({ offset }) => offset)),
         ],
       ]
     }
     case 'content':
-      return [byContent, [cluster, texts(query.contentHashes), countMax]]
+      return [byContent, [cluster, encodeTexts(query.contentHashes), countMax]]
   }
 }
 

@@ -1,7 +1,7 @@
 import { decideReturn, undoRedriveEnd } from '../../../core/kafka/return-letter.ts'
 import { endRedrive } from '../../../core/letter.ts'
 import type { ReturnLetters, ReturnResult } from '../../contract/kafka.ts'
-import { letterNotFound } from '../../shared/letter-not-found.ts'
+import { createLetterNotFoundError } from '../../shared/letter-not-found.ts'
 import { type ChangedLetter, lockLetters, writeLetters } from '../letters/letter-rows.ts'
 import { endLetter } from '../letters/redrive-ends.ts'
 import type { Transaction } from '../transaction.ts'
@@ -17,7 +17,7 @@ export async function returnLetters(
   const changed = new Map<string, ChangedLetter>()
   const results = returns.map(({ letterId, number, failure }): ReturnResult => {
     const found = locked.get(letterId)
-    if (found === undefined) throw letterNotFound(letterId)
+    if (found === undefined) throw createLetterNotFoundError(letterId)
     const { queueRow, letter } = found
     const decision = decideReturn(letter, number)
     if (decision === 'ignore') return { letterId, outcome: 'repeated' }

@@ -14,11 +14,11 @@ import {
   type RedriveLocation,
 } from '../../../core/letter-decisions.ts'
 import type { CancelRedriveResult, CancelRedrives } from '../../contract/letters.ts'
-import { letterEntries } from '../../shared/audit-entries.ts'
+import { createLetterEntries } from '../../shared/audit-entries.ts'
 import { readNumber, readText, readTextOrNull } from '../../shared/row-values.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Statement } from '../connection/connection.ts'
-import { int4s, texts, uuids } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeTexts, encodeUuids } from '../connection/encode-arrays.ts'
 import { countRemoved, deleteByIds } from '../items/remove.ts'
 import { decodeState, readHeadColumns, toItemHead } from '../items/rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
@@ -29,7 +29,7 @@ type SentItem = Readonly<{
   queueRow: QueueRow
   partition: number
   id: string
-  item: Pick<ItemHead, 'state' | 'letterId' | 'redrives' | 'attempts'>
+  item: Pick<ItemHead, 'state' | 'letterId' | 'retryCount' | 'attempts'>
 }>
 
 export async function cancelRedrives(
@@ -67,7 +67,7 @@ export async function cancelRedrives(
   })
   await removeItems(transaction, removed)
   await writeLetters(transaction, changed)
-  await insertAudit(transaction.connection, letterEntries(command.trace, results))
+  await insertAudit(transaction.connection, createLetterEntries(command.audit, results))
   return results
 }
 
@@ -96,10 +96,10 @@ async function lockItems(
   const items = new Map<string, SentItem>()
   if (located.length === 0) return items
   const rows = await transaction.connection.query(lockRedrivenItems, [
-    int4s(located.map(({ queueRow }) => queueRow.id)),
-    int4s(located.map(({ location }) => location.partition)),
-    texts(located.map(({ location }) => location.id)),
-    texts(located.map(({ letterId }) => letterId)),
+    encodeInt4s(located.map(({ queueRow }) => queueRow.id)),
+    encodeInt4s(located.map(({ location }) => location.partition)),
+    encodeTexts(located.map(({ location }) => location.id)),
+    encodeTexts(located.map(({ letterId }) => letterId)),
   ])
   const queues = new Map(located.map(({ queueRow }) => [queueRow.id, queueRow]))
   for (const row of rows) {
@@ -130,7 +130,7 @@ async function locateItems(
   letterIds: readonly string[],
 ): Promise<readonly LocatedItem[]> {
   const ids = [...new Set(letterIds)].filter(isKsuid)
-  const rows = await transaction.connection.query(readLetters, [uuids(ids), texts(ids)])
+  const rows = await transaction.connection.query(readLetters, [encodeUuids(ids), encodeTexts(ids)])
   const located: LocatedItem[] = []
   for (const row of rows) {
     const letter = toItemHead(row, '')
@@ -151,9 +151,9 @@ async function locateItems(
 async function removeItems(transaction: Transaction, items: readonly SentItem[]): Promise<void> {
   if (items.length === 0) return
   const rows = await transaction.connection.query(deleteByIds, [
-    int4s(items.map(({ queueRow }) => queueRow.id)),
-    int4s(items.map(({ partition }) => partition)),
-    texts(items.map(({ id }) => id)),
+    encodeInt4s(items.map(({ queueRow }) => queueRow.id)),
+    encodeInt4s(items.map(({ partition }) => partition)),
+    encodeTexts(items.map(({ id }) => id)),
   ])
   countRemoved(transaction, rows, 'deleted')
 }

@@ -1,7 +1,7 @@
 import { discardLetter } from '../../../core/letter.ts'
 import { findDiscardRefusal } from '../../../core/letter-decisions.ts'
 import type { DiscardLetters, DiscardResult } from '../../contract/letters.ts'
-import { letterEntries } from '../../shared/audit-entries.ts'
+import { createLetterEntries } from '../../shared/audit-entries.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Transaction } from '../transaction.ts'
 import { type ChangedLetter, locateMissing, lockLetters, writeLetters } from './letter-rows.ts'
@@ -29,6 +29,6 @@ export async function discardLetters(
     return { letterId, isDiscarded: true, refusal: null }
   })
   await writeLetters(transaction, changed)
-  await insertAudit(transaction.connection, letterEntries(command.trace, results))
+  await insertAudit(transaction.connection, createLetterEntries(command.audit, results))
   return results
 }

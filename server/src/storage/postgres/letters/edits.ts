@@ -3,13 +3,13 @@ import type { EditLetter, LetterEdit } from '../../contract/letters.ts'
 import { editEntries } from '../../shared/audit-entries.ts'
 import { stepBytesMax } from '../../shared/byte-budget.ts'
 import { decodeEdit } from '../../shared/edit-row.ts'
-import { headersToText } from '../../shared/item-row.ts'
-import { letterNotFound } from '../../shared/letter-not-found.ts'
+import { encodeHeaders } from '../../shared/item-row.ts'
+import { createLetterNotFoundError } from '../../shared/letter-not-found.ts'
 import { readNumber } from '../../shared/row-values.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { uuids } from '../connection/encode-arrays.ts'
+import { encodeUuids } from '../connection/encode-arrays.ts'
 import type { Transaction } from '../transaction.ts'
 import { isKsuid } from './letter-rows.ts'
 
@@ -39,22 +39,22 @@ export async function editLetter(transaction: Transaction, command: EditLetter):
 export async function insertEdit(transaction: Transaction, edit: Omit<EditLetter, 'op'>): Promise<number> {
   const { letterId, headers, key, payload } = edit
   const { connection } = transaction
-  const uuid = uuids(isKsuid(letterId) ? [letterId] : [])
+  const uuid = encodeUuids(isKsuid(letterId) ? [letterId] : [])
   const [found] = await connection.query(lockLetter, [uuid, letterId])
-  if (found === undefined) throw letterNotFound(letterId)
+  if (found === undefined) throw createLetterNotFoundError(letterId)
   const [row = {}] = await connection.query(insertRow, [
     uuid,
     letterId,
     edit.now,
     edit.actor,
     headers !== undefined,
-    headers === undefined ? null : headersToText(headers),
+    headers === undefined ? null : encodeHeaders(headers),
     key !== undefined,
     toBuffer(key ?? null),
     toBuffer(payload ?? null),
   ])
   const number = readNumber(row, 'number')
-  await insertAudit(connection, editEntries(edit.trace, letterId, number, edit))
+  await insertAudit(connection, editEntries(edit.audit, letterId, number, edit))
   return number
 }
 

@@ -20,7 +20,7 @@ import type { Instant } from '../../../core/instant.ts'
 import type { Failure, Origin } from '../../../core/item.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Row, Statement } from '../connection/connection.ts'
-import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import { StaleReadError } from '../connection/errors.ts'
 import type { StoredHead } from '../items/rows.ts'
 import type { Transaction } from '../transaction.ts'
@@ -154,20 +154,20 @@ export const updateFirstSeen: Statement = {
  * Usually there are none.
  */
 export async function lowerFirstSeen(transaction: Transaction): Promise<void> {
-  const earlier = [...transaction.countChanges.letters.firstArrivals()]
+  const earlier = [...transaction.countChanges.letters.listFirstArrivals()]
     .filter(([groupId, at]) => !transaction.isSeenBy(groupId, at))
     // Sort by id, so that writers lock groups in one order.
     .sort(([a], [b]) => a - b)
   if (earlier.length === 0) return
   const { connection } = transaction
   const locked = await connection.query(lockSeenLater, [
-    int4s(earlier.map(([groupId]) => groupId)),
-    int8s(earlier.map(([, at]) => at)),
+    encodeInt4s(earlier.map(([groupId]) => groupId)),
+    encodeInt8s(earlier.map(([, at]) => at)),
   ])
   if (locked.length > 0) {
     await connection.query(updateFirstSeen, [
-      int4s(locked.map((row) => readNumber(row, 'id'))),
-      int8s(locked.map((row) => readNumber(row, 'at'))),
+      encodeInt4s(locked.map((row) => readNumber(row, 'id'))),
+      encodeInt8s(locked.map((row) => readNumber(row, 'at'))),
     ])
   }
   for (const [groupId, at] of earlier) transaction.putFirstSeen(groupId, at)
@@ -205,11 +205,11 @@ export async function assignGroups(
   stored: readonly StoredHead[],
   isNew: boolean,
 ): Promise<StoredHead[]> {
-  const items = stored.map(({ queueId, item: { failure, origin, diedAt, createdAt, updatedAt } }) => ({
+  const items = stored.map(({ queueId, item: { failure, origin, deadLetteredAt, createdAt, updatedAt } }) => ({
     queueId,
     failure,
     origin,
-    seenAt: isNew ? (diedAt ?? createdAt) : updatedAt,
+    seenAt: isNew ? (deadLetteredAt ?? createdAt) : updatedAt,
   }))
   const ids = await findOrCreateGroups(transaction, items)
   return stored.map((each, index) => {
@@ -250,7 +250,7 @@ async function joinGroups(transaction: Transaction, unknown: Map<string, WantedG
   let plans = await planJoins(transaction, comparable)
   const isChange = plans.some(({ created, widened }) => created.length > 0 || widened.size > 0)
   if (isChange) {
-    await transaction.connection.query(lockGroups, [int4s(uniqueQueueIds(unknown.values()))])
+    await transaction.connection.query(lockGroups, [encodeInt4s(listQueueIds(unknown.values()))])
     // Read again: another transaction may have changed the groups before this one got the lock.
     plans = await planJoins(transaction, comparable)
     await writeJoins(transaction, plans)
@@ -279,9 +279,9 @@ async function planJoins(
   wanted: readonly (readonly [string, WantedGroup])[],
 ): Promise<GroupsPlan[]> {
   const rows = await connection.query(findCandidates, [
-    int4s(wanted.map(([, { queueId }]) => queueId)),
-    texts(wanted.map(([, { cause }]) => cause.origin)),
-    texts(wanted.map(([, { cause }]) => cause.bucket)),
+    encodeInt4s(wanted.map(([, { queueId }]) => queueId)),
+    encodeTexts(wanted.map(([, { cause }]) => cause.origin)),
+    encodeTexts(wanted.map(([, { cause }]) => cause.bucket)),
   ])
   const candidates = new Map<number, Map<number, IndexedGroup>>()
   for (const row of rows) {
@@ -290,7 +290,7 @@ async function planJoins(
     const group = toIndexedGroup(row)
     candidates.set(queueId, ofQueue.set(group.id, group))
   }
-  return uniqueQueueIds(wanted.map(([, each]) => each)).map((queueId) => {
+  return listQueueIds(wanted.map(([, each]) => each)).map((queueId) => {
     const ofQueue = wanted.filter(([, each]) => each.queueId === queueId)
     const groups = [...(candidates.get(queueId)?.values() ?? [])].sort((a, b) => a.id - b.id)
     return planGroups(
@@ -315,21 +315,21 @@ async function writeJoins({ connection }: Transaction, plans: readonly GroupsPla
   const widened = plans.flatMap((plan) => [...plan.widened])
   if (widened.length > 0) {
     await connection.query(widenGroups, [
-      int4s(widened.map(([id]) => id)),
-      texts(widened.map(([, { template }]) => template)),
-      texts(widened.map(([, { title }]) => title)),
+      encodeInt4s(widened.map(([id]) => id)),
+      encodeTexts(widened.map(([, { template }]) => template)),
+      encodeTexts(widened.map(([, { title }]) => title)),
     ])
   }
   const merged = plans.flatMap((plan) => [...plan.merged])
   if (merged.length > 0) {
     await connection.query(mergeIntoGroups, [
-      int4s(merged.map(([id]) => id)),
-      int4s(merged.map(([, root]) => root)),
+      encodeInt4s(merged.map(([id]) => id)),
+      encodeInt4s(merged.map(([, root]) => root)),
     ])
   }
 }
 
-function uniqueQueueIds(wanted: Iterable<WantedGroup>): number[] {
+function listQueueIds(wanted: Iterable<WantedGroup>): number[] {
   return [...new Set([...wanted].map(({ queueId }) => queueId))].sort((a, b) => a - b)
 }
 
@@ -372,8 +372,8 @@ async function countByQueue(
   transaction: Transaction,
   missing: ReadonlyMap<string, WantedGroup>,
 ): Promise<Map<number, number>> {
-  const queueIds = uniqueQueueIds(missing.values())
-  const rows = await transaction.connection.query(countGroups, [int4s(queueIds)])
+  const queueIds = listQueueIds(missing.values())
+  const rows = await transaction.connection.query(countGroups, [encodeInt4s(queueIds)])
   const sizes = rows.map((row) => ({
     queueId: readNumber(row, 'queue_id'),
     size: readNumber(row, 'n'),
@@ -393,8 +393,8 @@ async function findExisting(
 ): Promise<Map<string, WantedGroup>> {
   const list = [...wanted.values()]
   const rows = await transaction.connection.query(findGroups, [
-    int4s(list.map(({ queueId }) => queueId)),
-    texts(list.map(({ cause }) => cause.fingerprint)),
+    encodeInt4s(list.map(({ queueId }) => queueId)),
+    encodeTexts(list.map(({ cause }) => cause.fingerprint)),
   ])
   return putGroups(transaction, rows, wanted)
 }
@@ -409,17 +409,17 @@ async function createGroups(
   )
   const causeKeys = await findCauseKeys(transaction, list)
   const rows = await transaction.connection.query(insertGroups, [
-    int4s(list.map(({ queueId }) => queueId)),
-    texts(list.map(({ cause }) => cause.fingerprint)),
-    texts(causeKeys),
-    texts(list.map(({ cause }) => cause.bucket)),
-    texts(list.map(({ cause }) => cause.origin)),
-    texts(list.map(({ cause }) => cause.reason)),
-    texts(list.map(({ cause }) => cause.slug)),
-    texts(list.map(({ cause }) => cause.errorClass)),
-    texts(list.map(({ cause }) => cause.title)),
-    texts(list.map(({ cause }) => cause.template)),
-    int8s(list.map(({ seenAt }) => seenAt)),
+    encodeInt4s(list.map(({ queueId }) => queueId)),
+    encodeTexts(list.map(({ cause }) => cause.fingerprint)),
+    encodeTexts(causeKeys),
+    encodeTexts(list.map(({ cause }) => cause.bucket)),
+    encodeTexts(list.map(({ cause }) => cause.origin)),
+    encodeTexts(list.map(({ cause }) => cause.errorCode)),
+    encodeTexts(list.map(({ cause }) => cause.slug)),
+    encodeTexts(list.map(({ cause }) => cause.errorClass)),
+    encodeTexts(list.map(({ cause }) => cause.title)),
+    encodeTexts(list.map(({ cause }) => cause.template)),
+    encodeInt8s(list.map(({ seenAt }) => seenAt)),
   ])
   const missing = putGroups(transaction, rows, wanted)
   // Another transaction created these groups in the meantime.
@@ -429,7 +429,7 @@ async function createGroups(
 /** The keys of groups in other queues that have the same causes, or new ones. */
 async function findCauseKeys({ connection }: Transaction, list: readonly WantedGroup[]): Promise<string[]> {
   const buckets = [...new Set(list.map(({ cause }) => cause.bucket))].filter((bucket) => bucket !== '')
-  const rows = buckets.length === 0 ? [] : await connection.query(findCauses, [texts(buckets)])
+  const rows = buckets.length === 0 ? [] : await connection.query(findCauses, [encodeTexts(buckets)])
   const groups = rows.map((row) => ({
     id: readNumber(row, 'id'),
     bucket: readText(row, 'bucket'),

@@ -28,7 +28,7 @@ const importTo = (storage: Storage, items: readonly ItemToImport[], partition = 
   run(storage, { op: 'import', queue: 'dead', partition, items, now: noon })
 
 const accepted = async (storage: Storage) =>
-  (await storage.counts({ queue: 'dead' })).reduce((sum, counts) => sum + counts.accepted, 0)
+  (await storage.readCounts({ queue: 'dead' })).reduce((sum, counts) => sum + counts.accepted, 0)
 
 /** Until a transaction of the store waits for a row lock. */
 async function waitForLockWait(database: TestDatabase): Promise<void> {
@@ -203,9 +203,9 @@ describe('import of a batch of letters', needs(postgres), () => {
       { failure: aFailure({ message: 'NUL \0, half \ud83e, “注文” 🧾'.repeat(9_000), stack: '' }) },
       { failure: null, history: [aFailure(), aFailure({ message: 'ä' })] },
       { origin: null, priority: -5, attempts: 3, attemptsMax: 9, kind: 'k', encoding: 'e', reference: 'r' },
-      { availableAt: noon + 1, expireDeadline: 2 ** 52, diedAt: -1 },
-      { lease: { holder: 'h', deadline: noon - 1 }, redrives: 12, letterId: '0ujtsYcgvSTl8PAuAdqWYSMnLOv' },
-      { givenLeaseDeadline: -(2 ** 40), diedAt: null },
+      { availableAt: noon + 1, expireDeadline: 2 ** 52, deadLetteredAt: -1 },
+      { lease: { holder: 'h', deadline: noon - 1 }, retryCount: 12, letterId: '0ujtsYcgvSTl8PAuAdqWYSMnLOv' },
+      { givenLeaseDeadline: -(2 ** 40), deadLetteredAt: null },
       ...Array.from({ length: 60 }, (_, index) => ({ payload: large.subarray(0, 2_000 + index) })),
     ]
     const batch = odd.map((changes, index) => aLetter(`“${index}”`, changes))

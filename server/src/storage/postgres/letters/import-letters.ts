@@ -1,7 +1,7 @@
 /** Inserts imported letters, and other imported items with a source id, which are unique in their queue. */
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
-import { int4s, texts } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeTexts } from '../connection/encode-arrays.ts'
 import { SourceIdExistsError, violatesUniqueIndex } from '../connection/errors.ts'
 import { copyStatement, encodeCopyMessages, reuseMessages } from '../items/copy-rows.ts'
 import { columnNames, encode, insertSql, type StoredItem } from '../items/rows.ts'
@@ -93,17 +93,17 @@ async function findExisting(
   notInserted: readonly StoredItem[],
 ): Promise<ExistingRows> {
   const rows = await connection.query(findBySource, [
-    int4s(notInserted.map(({ queueId }) => queueId)),
-    texts(notInserted.map(({ item }) => item.sourceId)),
+    encodeInt4s(notInserted.map(({ queueId }) => queueId)),
+    encodeTexts(notInserted.map(({ item }) => item.sourceId)),
   ])
-  const sourceKey = (queueId: number, sourceId: string | null) => `${queueId}/${sourceId}`
+  const toSourceKey = (queueId: number, sourceId: string | null) => `${queueId}/${sourceId}`
   const rootIds = new Map(
     rows.map((row) => [
-      sourceKey(readNumber(row, 'queue_id'), readText(row, 'source_id')),
+      toSourceKey(readNumber(row, 'queue_id'), readText(row, 'source_id')),
       readText(row, 'root_id'),
     ]),
   )
   return new Map(
-    notInserted.map(({ queueId, item }) => [item.id, rootIds.get(sourceKey(queueId, item.sourceId))]),
+    notInserted.map(({ queueId, item }) => [item.id, rootIds.get(toSourceKey(queueId, item.sourceId))]),
   )
 }

@@ -12,8 +12,8 @@ import { rangesMax, sortedMax } from '../../search/range-limits.ts'
 import { areRedrivesCounted, hasGroupConditions, readConditions } from '../../shared/counted-filter.ts'
 import { readNumber } from '../../shared/row-values.ts'
 import { encodeTracePrefix, traceHeaderStart, tracePrefixLength } from '../../shared/trace-id.ts'
-import { type Connection, prepared } from '../connection/connection.ts'
-import { int4s, uuids } from '../connection/encode-arrays.ts'
+import { type Connection, prepareStatement } from '../connection/connection.ts'
+import { encodeInt4s, encodeUuids } from '../connection/encode-arrays.ts'
 import {
   countColumns,
   groupFieldColumns,
@@ -28,7 +28,7 @@ import type { RangeFacts } from './prefilter.ts'
 
 /** The table, the column and the time range of each order. */
 export const orderColumns = {
-  diedAt: { table: 'items_sourced', column: 'died_at', times: 'died' },
+  deadLetteredAt: { table: 'items_sourced', column: 'died_at', times: 'died' },
   updatedAt: { table: 'items_sourced', column: 'updated_at', times: 'updated' },
   archivedAt: { table: 'archive', column: 'archived_at', times: 'archived' },
 } as const satisfies Record<
@@ -44,7 +44,7 @@ export type IndexRanges = Readonly<{
   /** The number of letters in each range, if known. */
   sizes?: readonly number[]
   /** Selects the range, on the table of the order as `f`. */
-  where: (parameter: Parameter) => string
+  printWhere: (parameter: Parameter) => string
   /** Conditions that all letters of the ranges meet. */
   facts: RangeFacts
   /** Conditions to check on each letter. */
@@ -79,7 +79,7 @@ async function chooseRanges(
     return own
   }
   if (order === 'archived_at') return createArchiveRanges(await listLetterQueues(reader, filter), inGroups)
-  const needsCounts = inGroups.length > 0 || filter.redrives !== undefined
+  const needsCounts = inGroups.length > 0 || filter.retryCount !== undefined
   if (!needsCounts) return createStateRanges(await listQueueStates(reader, filter), order, [])
   const counts = await readCounts(reader, filter)
   if (order === 'died_at' && counts.length <= rangesMax) return createCountRanges(counts, filter)
@@ -98,16 +98,16 @@ function chooseIndex({ filter, order }: RangesQuery, conditions: readonly string
   const { table, column } = orderColumns[order]
   const isLive = table === 'items_sourced'
   /** One range per value. The number of the range selects the value. */
-  const create = (count: number, where: FoundRanges['where'], isByDeath: boolean, facts = {}): OwnRanges => {
+  const create = (count: number, printWhere: FoundRanges['printWhere'], isByDeath: boolean, facts = {}): OwnRanges => {
     const numbers = Array.from({ length: count }, (_, index) => index + 1)
     const none = numbers.map(() => 0)
     const keys = [numbers, none, none] as const
-    return { count, keys, where, facts: { order: column, ...facts }, conditions, isByDeath }
+    return { count, keys, printWhere, facts: { order: column, ...facts }, conditions, isByDeath }
   }
   if (letterIds !== undefined) {
     const known = letterIds.filter(isKsuid)
     const where = (parameter: Parameter) =>
-      `f.uuid = any (${parameter(uuids(known))}::uuid[]) and f.uuid is not null and f.group_id is not null`
+      `f.uuid = any (${parameter(encodeUuids(known))}::uuid[]) and f.uuid is not null and f.group_id is not null`
     return create(known.length === 0 ? 0 : 1, where, false)
   }
   if (sourceIds !== undefined) {
@@ -148,7 +148,7 @@ function chooseIndex({ filter, order }: RangesQuery, conditions: readonly string
 const tracePrefix = `substring(f.headers from strpos(f.headers, '${traceHeaderStart}') + ${traceHeaderStart.length} for ${tracePrefixLength})`
 
 type QueueState = Readonly<{ queueId: number; state: number }>
-type LetterCountRow = QueueState & Readonly<{ groupId: number; redrives: number; n: number }>
+type LetterCountRow = QueueState & Readonly<{ groupId: number; retryCount: number; n: number }>
 
 function createStateRanges(
   states: readonly QueueState[],
@@ -159,7 +159,7 @@ function createStateRanges(
     count: states.length,
     keys: [states.map(({ queueId }) => queueId), states.map(({ state }) => state), states.map(() => 0)],
     // The index on the time of death has only rows that have one.
-    where: () => 'f.queue_id = w.a and f.state = w.b and f.group_id is not null and f.died_at is not null',
+    printWhere: () => 'f.queue_id = w.a and f.state = w.b and f.group_id is not null and f.died_at is not null',
     facts: { order, hasState: true },
     conditions,
   }
@@ -171,12 +171,12 @@ function createCountRanges(counts: readonly LetterCountRow[], filter: LetterFilt
     keys: [
       counts.map(({ groupId }) => groupId),
       counts.map(({ state }) => state),
-      counts.map(({ redrives }) => redrives),
+      counts.map(({ retryCount }) => retryCount),
     ],
     sizes: counts.map(({ n }) => n),
-    where: () =>
+    printWhere: () =>
       `f.group_id = w.a and f.state = w.b and least(f.redrives, ${redrivesCounted}) = w.c and f.group_id is not null`,
-    facts: { order: 'died_at', hasState: true, hasRedrives: areRedrivesCounted(filter.redrives) },
+    facts: { order: 'died_at', hasState: true, hasRedrives: areRedrivesCounted(filter.retryCount) },
     conditions: [],
   }
 }
@@ -195,7 +195,7 @@ async function readGroups(reader: Reader, filter: LetterFilter): Promise<Group[]
   const where = printConditions(readConditions(filter, true), columns, parameter)
   const isOpen = filter.errorClasses === undefined ? 'false' : `g.error_class = '${anyClass}'`
   const text = `select g.id, ${isOpen} as is_open from redrive.groups g where ${where}`
-  const rows = await reader.query(prepared(text), values)
+  const rows = await reader.query(prepareStatement(text), values)
   return rows.map((row) => ({ id: readNumber(row, 'id'), isClassOpen: row.is_open === true }))
 }
 
@@ -213,7 +213,7 @@ async function readCounts(reader: Reader, filter: LetterFilter): Promise<LetterC
       where ${printConditions(conditions, countColumns, parameter)}
       group by c.queue_id, c.group_id, c.state, c.redrives having sum(c.n) > 0
     ) select c.* from c ${groups}`
-  return (await reader.query(prepared(text), values)).map((row) => ({
+  return (await reader.query(prepareStatement(text), values)).map((row) => ({
     queueId: readNumber(row, 'queue_id'),
     groupId: readNumber(row, 'group_id'),
     state: readNumber(row, 'state'),
@@ -235,7 +235,7 @@ function createArchiveRanges(queueIds: readonly number[], conditions: readonly s
   return {
     count: queueIds.length,
     keys: [queueIds, none, none],
-    where: () => 'f.queue_id = w.a',
+    printWhere: () => 'f.queue_id = w.a',
     facts: { order: 'archived_at' },
     conditions: ['f.group_id is not null', ...conditions],
   }
@@ -247,7 +247,7 @@ async function listLetterQueues(reader: Reader, filter: LetterFilter): Promise<n
   const parameter: Parameter = (value) => `$${values.push(value)}`
   const named = printConditions(readConditions(filter), { queue: 'q.id' }, parameter)
   const text = `select q.id from redrive.queues q where q.is_sourced and ${named} order by q.id`
-  return (await reader.query(prepared(text), values)).map((row) => readNumber(row, 'id'))
+  return (await reader.query(prepareStatement(text), values)).map((row) => readNumber(row, 'id'))
 }
 
 /** Whether the ranges have few enough rows to sort them. */
@@ -256,8 +256,8 @@ async function areFew(reader: Reader, { order }: RangesQuery, ranges: OwnRanges)
   const parameter: Parameter = (value) => `$${values.push(value)}`
   const [numbers] = ranges.keys
   const text = `select count(*) as n from (
-      select from unnest(${parameter(int4s(numbers))}::int4[]) as w(a)
-        join redrive.${orderColumns[order].table} f on ${ranges.where(parameter)} limit ${sortedMax + 1}) d`
+      select from unnest(${parameter(encodeInt4s(numbers))}::int4[]) as w(a)
+        join redrive.${orderColumns[order].table} f on ${ranges.printWhere(parameter)} limit ${sortedMax + 1}) d`
   const [row = {}] = await reader.query({ text }, values)
   return readNumber(row, 'n') <= sortedMax
 }

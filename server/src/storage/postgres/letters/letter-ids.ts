@@ -4,7 +4,7 @@ import { isStorableText } from '../../../core/storable-text.ts'
 import { readText } from '../../shared/row-values.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { texts } from '../connection/encode-arrays.ts'
+import { encodeTexts } from '../connection/encode-arrays.ts'
 
 const insertIds: Statement = {
   name: 'insert-letter-ids',
@@ -18,8 +18,8 @@ export async function recordLetterIds(
 ): Promise<void> {
   if (records.length === 0) return
   await connection.query(insertIds, [
-    texts(records.map(({ letterId }) => letterId)),
-    texts(records.map(({ id }) => id)),
+    encodeTexts(records.map(({ letterId }) => letterId)),
+    encodeTexts(records.map(({ id }) => id)),
   ])
 }
 
@@ -40,6 +40,6 @@ export async function findLetterIds(
 ): Promise<LetterIdRecord[]> {
   const known = ids.filter(isStorableText)
   if (known.length === 0) return []
-  const rows = await connections.read(findIds, [texts(known)])
+  const rows = await connections.read(findIds, [encodeTexts(known)])
   return rows.map((row) => ({ id: readText(row, 'id'), letterId: readText(row, 'letter_id') }))
 }

@@ -5,10 +5,10 @@ import { findKsuidProblem } from '../../../core/ksuid.ts'
 import { isRegrouped } from '../../../core/letter.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Statement } from '../connection/connection.ts'
-import { texts, uuids } from '../connection/encode-arrays.ts'
+import { encodeTexts, encodeUuids } from '../connection/encode-arrays.ts'
 import { StaleReadError } from '../connection/errors.ts'
 import {
-  arrayParameters,
+  printArrayParameters,
   encode,
   type HeadColumnName,
   readHeadColumns,
@@ -38,7 +38,7 @@ export async function lockLetters(
 ): Promise<Map<string, FoundLetter>> {
   const ids = [...new Set(letterIds)].filter(isKsuid)
   if (ids.length === 0) return new Map()
-  const rows = await transaction.connection.query(lockLetterRows, [uuids(ids), texts(ids)])
+  const rows = await transaction.connection.query(lockLetterRows, [encodeUuids(ids), encodeTexts(ids)])
   const queues = await transaction.getByIds(rows.map((row) => readNumber(row, 'queue_id')))
   const letters = new Map<string, FoundLetter>()
   for (const row of rows) {
@@ -77,7 +77,7 @@ export async function locateMissing(
 ): Promise<(letterId: string) => 'missing' | 'archived'> {
   const ids = [...new Set(letterIds)].filter((id) => !live.has(id) && isKsuid(id))
   if (ids.length === 0) return () => 'missing'
-  const rows = await connection.query(locateLetters, [uuids(ids), texts(ids)])
+  const rows = await connection.query(locateLetters, [encodeUuids(ids), encodeTexts(ids)])
   const restored = rows.find((row) => row.is_live === true)
   if (restored !== undefined) throw new StaleReadError(`letter ${readText(restored, 'letter_id')}`)
   const archived = new Set(
@@ -116,7 +116,7 @@ function createUpdate(name: string, columns: readonly HeadColumnName[], more = '
   return {
     name,
     text: `update redrive.items_sourced t set ${columns.map((column) => `${column} = a.${column}`).join(', ')} ${more}
-      from unnest(${arrayParameters(['uuid', ...columns], 1)}) as a(uuid, ${columns.join(', ')})
+      from unnest(${printArrayParameters(['uuid', ...columns], 1)}) as a(uuid, ${columns.join(', ')})
         cross join lateral (
           select f.ctid as location from redrive.items_sourced f where f.uuid = a.uuid offset 0
         ) p
@@ -148,7 +148,7 @@ export async function writeLetters(
     const stored = { queueId: queueRow.id, queue: queueRow.queue, item: after }
     transaction.countChanges.leave(queueRow.id, before)
     if (isRegrouped(before, after)) regrouped.push(stored)
-    else if (before.redrives !== after.redrives) failed.push(stored)
+    else if (before.retryCount !== after.retryCount) failed.push(stored)
     else moved.push(stored)
   }
   const grouped = await assignGroups(transaction, regrouped, false)

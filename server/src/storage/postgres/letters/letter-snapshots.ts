@@ -8,7 +8,7 @@ import type { ItemHead } from '../../../core/item.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import { awaitAll } from '../connection/await-all.ts'
 import type { Connection, Row, Statement } from '../connection/connection.ts'
-import { int4s, texts, uuids } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeTexts, encodeUuids } from '../connection/encode-arrays.ts'
 import { type ColumnName, readHeadColumns, toItemHead } from '../items/rows.ts'
 import type { Transaction } from '../transaction.ts'
 import { type FoundLetter, isKsuid } from './letter-rows.ts'
@@ -52,7 +52,7 @@ export class PrefetchedLetters {
     const ids = [...new Set(letterIds)].filter(isKsuid).slice(0, prefetchedMax)
     const names = new Map<number, string>()
     for (const chunk of splitIntoChunks(ids, lettersPerPrefetch)) {
-      const rows = await reader.query(readSnapshotRows, [uuids(chunk), texts(chunk)])
+      const rows = await reader.query(readSnapshotRows, [encodeUuids(chunk), encodeTexts(chunk)])
       await addNames(reader, rows, names)
       for (const row of rows) this.#put(row, names.get(readNumber(row, 'queue_id')))
     }
@@ -89,7 +89,7 @@ async function addNames(reader: Reader, rows: readonly Row[], names: Map<number,
   const queueIds = new Set(rows.map((row) => readNumber(row, 'queue_id')))
   const unnamed = [...queueIds].filter((id) => !names.has(id))
   if (unnamed.length === 0) return
-  const queues = await reader.query(readNames, [int4s(unnamed)])
+  const queues = await reader.query(readNames, [encodeInt4s(unnamed)])
   for (const row of queues) names.set(readNumber(row, 'id'), readText(row, 'name'))
 }
 
@@ -108,7 +108,7 @@ export async function readSnapshots(
   if (prefetched.length > 0) await addPrefetched(transaction, prefetched, isSendable, snapshots)
   const rest = snapshots.size === 0 ? ids : ids.filter((id) => !snapshots.has(id))
   const addSnapshots = async (chunk: readonly string[]): Promise<void> => {
-    const rows = await transaction.connection.query(readSnapshotRows, [uuids(chunk), texts(chunk)])
+    const rows = await transaction.connection.query(readSnapshotRows, [encodeUuids(chunk), encodeTexts(chunk)])
     const queues = await transaction.getByIds(rows.map((row) => readNumber(row, 'queue_id')))
     for (const row of rows) {
       const queueRow = queues.get(readNumber(row, 'queue_id'))

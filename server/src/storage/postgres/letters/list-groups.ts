@@ -9,9 +9,9 @@ import {
 } from '../../contract/letters.ts'
 import { readConditions } from '../../shared/counted-filter.ts'
 import { readNumber, readText, readTextOrNull } from '../../shared/row-values.ts'
-import { prepared, type Row, type Statement } from '../connection/connection.ts'
+import { prepareStatement, type Row, type Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { int4s } from '../connection/encode-arrays.ts'
+import { encodeInt4s } from '../connection/encode-arrays.ts'
 import {
   countColumns,
   groupColumns,
@@ -23,7 +23,7 @@ import { usPerHour } from '../counts/letter-counts.ts'
 import { stateNames } from '../items/rows.ts'
 
 export async function listGroups(connections: Connections, query: GroupsQuery): Promise<GroupFacts[]> {
-  return (await connections.read(...groupsStatement(query))).map(decodeGroup)
+  return (await connections.read(...prepareListGroups(query))).map(decodeGroup)
 }
 
 /** A group that was created for a letter from the archive may have had no arrival since. */
@@ -44,7 +44,7 @@ const newest = `lateral (
       ) n
     order by n.died_at desc, n.id desc limit 1)`
 
-export function groupsStatement(query: GroupsQuery): [Statement, unknown[]] {
+export function prepareListGroups(query: GroupsQuery): [Statement, unknown[]] {
   const { filter, after, countMax, isEmptyToo } = query
   const values: unknown[] = []
   const parameter: Parameter = (value) => `$${values.push(value)}`
@@ -53,7 +53,7 @@ export function groupsStatement(query: GroupsQuery): [Statement, unknown[]] {
     after === undefined
       ? ''
       : `where (-p.count, p.id) > (-${parameter(after.count)}::int8, ${parameter(after.id)}::int8)`
-  const empty = () => `union all select g.id, 0, '' from redrive.groups g
+  const printEmpty = () => `union all select g.id, 0, '' from redrive.groups g
     where ${printConditions(conditions, groupColumns, parameter)} and g.id not in (select t.group_id from totals t)`
   const text = `with totals as materialized (
       select s.group_id, sum(s.n)::int8 as count, string_agg(s.state || ':' || s.n, ',') as states from (
@@ -65,7 +65,7 @@ export function groupsStatement(query: GroupsQuery): [Statement, unknown[]] {
       select t.group_id as id, t.count, t.states from totals t cross join lateral (
         select g.id from redrive.groups g
         where g.id = t.group_id and ${printConditions(conditions, groupFieldColumns, parameter)} offset 0) g
-      ${isEmptyToo ? empty() : ''}
+      ${isEmptyToo ? printEmpty() : ''}
     ), page as materialized (
       select p.* from matching p ${beyond} order by p.count desc, p.id limit ${parameter(countMax)}::int8
     )
@@ -75,7 +75,7 @@ export function groupsStatement(query: GroupsQuery): [Statement, unknown[]] {
       left join ${lastSeen} s on true
       left join ${newest} n on true
     order by p.count desc, p.id`
-  return [prepared(text), values]
+  return [prepareStatement(text), values]
 }
 
 /** From a row of `groupsStatement`. */
@@ -86,7 +86,7 @@ function decodeGroup(row: Row): GroupFacts {
     queue: readText(row, 'queue'),
     fingerprint: readText(row, 'fingerprint'),
     origin: readText(row, 'origin'),
-    reason: readText(row, 'reason'),
+    errorCode: readText(row, 'reason'),
     slug: readText(row, 'slug'),
     errorClass: readText(row, 'error_class'),
     title: readText(row, 'title'),
@@ -121,7 +121,7 @@ export async function groupSlugs(
   groupIds: readonly number[],
 ): Promise<GroupSlug[]> {
   const ids = [...new Set(groupIds)]
-  const rows = ids.length === 0 ? [] : await connections.read(slugs, [int4s(ids)])
+  const rows = ids.length === 0 ? [] : await connections.read(slugs, [encodeInt4s(ids)])
   return rows.map((row) => ({ id: readNumber(row, 'id'), slug: readText(row, 'slug') }))
 }
 
@@ -142,7 +142,7 @@ export async function groupArrivals(
   since: Instant,
 ): Promise<GroupArrivals[]> {
   const ids = [...new Set(groupIds)]
-  const rows = await connections.read(arrivals, [int4s(ids), Math.floor(since / usPerHour)])
+  const rows = await connections.read(arrivals, [encodeInt4s(ids), Math.floor(since / usPerHour)])
   return rows.map((row) => ({
     groupId: readNumber(row, 'group_id'),
     hour: readNumber(row, 'hour') * usPerHour,

@@ -12,7 +12,7 @@ import { comparedBytesMax } from '../../search/range-limits.ts'
 import { searchedPayloadMax } from '../../shared/match-letter.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Row } from '../connection/connection.ts'
-import { int4s } from '../connection/encode-arrays.ts'
+import { encodeInt4s } from '../connection/encode-arrays.ts'
 import type { Parameter } from '../counts/count-conditions.ts'
 import { type ColumnName, payloadStart, readColumns, toListedLetter } from '../items/rows.ts'
 import { type IndexRanges, orderColumns, type Reader } from './index-ranges.ts'
@@ -58,7 +58,7 @@ export type Step = Readonly<{
 }>
 
 export async function readPage(reader: Reader, ranges: IndexRanges, step: Step): Promise<Page> {
-  const { text, values } = pageStatement(ranges, step)
+  const { text, values } = preparePage(ranges, step)
   const rows = await reader.query({ text }, values)
   const [first = {}] = rows
   const examinedCount = readNumber(first, 'examined_count')
@@ -94,7 +94,7 @@ function countPerRange(count: number, { count: ranges, sizes }: IndexRanges, rou
  * more, so only letters up to the first such end are in order. `ranked`: the letters up to the edge, merged.
  * `examined`: as many of them as the limit of bytes allows. `hits`: the letters that pass the conditions.
  */
-export function pageStatement(
+export function preparePage(
   ranges: IndexRanges,
   step: Step,
 ): Readonly<{ text: string; values: unknown[] }> {
@@ -106,8 +106,8 @@ export function pageStatement(
   const order = (alias: string, name: string) => `${alias}.${name} ${direction}, ${alias}.id ${direction}`
 
   const numbers = [...ranges.keys, countPerRange(step.count, ranges, step.round)]
-  const keys = `unnest(${numbers.map((key) => `${parameter(int4s(key))}::int4[]`).join(', ')}) as w(a, b, c, few)`
-  const bounds = [ranges.where(parameter), ...printBounds(ranges.query, step.after, parameter)]
+  const keys = `unnest(${numbers.map((key) => `${parameter(encodeInt4s(key))}::int4[]`).join(', ')}) as w(a, b, c, few)`
+  const bounds = [ranges.printWhere(parameter), ...printBounds(ranges.query, step.after, parameter)]
   const isWhole = step.bytes === 'all'
   const isSized = filter.json !== undefined || filter.payloadText !== undefined || isWhole
   // A payload that is searched as text is read as a whole if it matches.

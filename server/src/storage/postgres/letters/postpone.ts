@@ -17,7 +17,7 @@ export async function postponeRedrives(
   }
   await writeLetters(transaction, changed)
   const after = changed.map((each) => each.after)
-  await insertAudit(transaction.connection, exhaustEntries(command.trace, after))
+  await insertAudit(transaction.connection, exhaustEntries(command.audit, after))
   const exhausted = after.filter(({ state }) => state === 'dead').length
   return { postponed: changed.length - exhausted, exhausted }
 }

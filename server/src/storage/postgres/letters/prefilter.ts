@@ -24,7 +24,7 @@ export type RangeFacts = Readonly<{
 export function printPrefilter(filter: LetterFilter, facts: RangeFacts, parameter: Parameter): string[] {
   return [
     ...(facts.hasState ? [] : listConditions(readConditions(filter), stateColumns, parameter)),
-    ...(facts.hasRedrives ? [] : printRedrives(filter.redrives, parameter)),
+    ...(facts.hasRedrives ? [] : printRedrives(filter.retryCount, parameter)),
     ...printTimes(filter, facts, parameter),
     ...(facts.hasKey || filter.key === undefined
       ? []
@@ -39,7 +39,7 @@ export function printPrefilter(filter: LetterFilter, facts: RangeFacts, paramete
 
 const stateColumns = { queue: 'f.queue_id', state: 'f.state' } as const
 
-function printRedrives(redrives: LetterFilter['redrives'], parameter: Parameter): string[] {
+function printRedrives(redrives: LetterFilter['retryCount'], parameter: Parameter): string[] {
   const { min, max } = redrives ?? {}
   const range = {
     ...(min === undefined ? {} : { from: Math.ceil(min) }),

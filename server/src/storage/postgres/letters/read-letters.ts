@@ -3,7 +3,7 @@ import type { LetterLocation, ListedLetter, PayloadSize } from '../../contract/l
 import { readNumber, readText, readTextOrNull } from '../../shared/row-values.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { texts, uuids } from '../connection/encode-arrays.ts'
+import { encodeTexts, encodeUuids } from '../connection/encode-arrays.ts'
 import { listedColumns, readColumns, toItem, toListedLetter } from '../items/rows.ts'
 import { isKsuid } from './letter-rows.ts'
 
@@ -35,7 +35,7 @@ export async function getLetters(
   const ids = letterIds.filter(isKsuid)
   if (ids.length === 0) return []
   const [statement, decode] = bytes === 'all' ? [readLetters, toItem] : [readHeads, toListedLetter]
-  const rows = await connections.read(statement, [uuids(ids), texts(ids)])
+  const rows = await connections.read(statement, [encodeUuids(ids), encodeTexts(ids)])
   return rows.map((row) => decode(row, readText(row, 'queue_name')))
 }
 
@@ -61,7 +61,7 @@ export async function readPayloadSizes(
 ): Promise<PayloadSize[]> {
   const ids = letterIds.filter(isKsuid)
   if (ids.length === 0) return []
-  const rows = await connections.read(readSizes[location], [uuids(ids), texts(ids)])
+  const rows = await connections.read(readSizes[location], [encodeUuids(ids), encodeTexts(ids)])
   return rows.map((row) => ({
     letterId: readText(row, 'letter_id'),
     payloadBytes: readNumber(row, 'bytes'),
@@ -87,7 +87,7 @@ export async function findLettersByUuid(
 ): Promise<Readonly<{ uuid: string; letterId: string }>[]> {
   const valid = uuidTexts.filter((uuid) => uuidForm.test(uuid))
   if (valid.length === 0) return []
-  const rows = await connections.read(findByUuid, [texts(valid)])
+  const rows = await connections.read(findByUuid, [encodeTexts(valid)])
   return rows.flatMap((row) => {
     const letterId = readTextOrNull(row, 'letter_id')
     return letterId === null ? [] : [{ uuid: readText(row, 'uuid'), letterId }]

@@ -8,7 +8,7 @@ import type { Failure, ItemHead, LeasedHead, SentOutcome } from '../../../core/i
 import { endRedrive, isRedriving, type RedriveEnd } from '../../../core/letter.ts'
 import { createUnknownOutcome } from '../../../core/transitions.ts'
 import type { EndRedriveResult, EndRedrives } from '../../contract/letters.ts'
-import { factsFromText } from '../../shared/item-row.ts'
+import { decodeFacts } from '../../shared/item-row.ts'
 import { readNumber, readTextOrNull } from '../../shared/row-values.ts'
 import type { Row } from '../connection/connection.ts'
 import { stateCodes } from '../items/rows.ts'
@@ -116,7 +116,7 @@ export async function endDeletedRows(
   for (const row of rows) {
     const letter = readTextOrNull(row, 'letter')
     if (letter === null || readNumber(row, 'state') !== stateCodes.leased) continue
-    const [record] = factsFromText(letter, null).redrives
+    const [record] = decodeFacts(letter, null).redrives
     if (record?.outcome === null) transaction.campaigns.move(record.campaign, 'sent', 'unknown', '', now)
   }
 }

@@ -7,31 +7,31 @@
  * run again.
  */
 import { mapPartition } from '../../../core/dead-letter.ts'
-import { later } from '../../../core/instant.ts'
+import { addDuration } from '../../../core/instant.ts'
 import { noDeadline, startRedrive } from '../../../core/letter.ts'
 import {
   decideRedrives,
   findCommandRefusal,
   type RedriveLookups,
   type RedrivePlan,
-  targetName,
+  chooseTarget,
 } from '../../../core/letter-decisions.ts'
 import { isStorableText } from '../../../core/storable-text.ts'
 import type { RedriveLetters, RedriveResult } from '../../contract/letters.ts'
-import { letterEntries, toOutcome } from '../../shared/audit-entries.ts'
+import { createLetterEntries, toOutcome } from '../../shared/audit-entries.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import { insertAudit } from '../audit/audit.ts'
 import { type SendProgress, trackSendProgress } from '../campaigns/send-progress.ts'
 import { awaitAll } from '../connection/await-all.ts'
 import type { Statement } from '../connection/connection.ts'
-import { int4s, int8s, list, texts } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeInt8s, list, encodeTexts } from '../connection/encode-arrays.ts'
 import {
-  arrayParameters,
+  printArrayParameters,
   encode,
   type HeadColumnName,
   type StoredHead,
-  sharedValues,
-  valueParameters,
+  getSharedValues,
+  printValueParameters,
 } from '../items/rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { PartitionRef, Transaction } from '../transaction.ts'
@@ -82,8 +82,8 @@ export const sendLetters: Statement = {
   name: 'send-letters',
   text: `with sent as (
       update redrive.items_sourced t set letter = m.letter, due_at = m.due_at,
-        (${sharedColumns.join(', ')}) = row(${valueParameters(sharedColumns, firstSharedParameter)})
-      from unnest($1::tid[], $2::xid[], ${arrayParameters(ownColumns, 3)},
+        (${sharedColumns.join(', ')}) = row(${printValueParameters(sharedColumns, firstSharedParameter)})
+      from unnest($1::tid[], $2::xid[], ${printArrayParameters(ownColumns, 3)},
           $6::int4[], $7::int4[], $8::text[], $9::text[], $10::int4[], $11::int8[], $12::int4[])
         as m(location, version, ${ownColumns.join(', ')}, queue_id, partition, id, letter_id, redrives, expire_deadline, edit)
       where t.ctid = m.location and t.xmin = m.version and t.uuid = m.uuid
@@ -130,7 +130,7 @@ export async function redriveLetters(
   const nextId = createIds(transaction, plans, now)
   // Writers change several letters in the order of their UUIDs, so that they cannot wait for each other in a
   // circle.
-  const identified = plans.map((plan) => ({ plan, id: nextId(plan) })).sort(byLetter)
+  const identified = plans.map((plan) => ({ plan, id: nextId(plan) })).sort(compareByLetter)
   const sendings = await insertRequestedEdits(transaction, command, identified)
   const sent: Promise<unknown>[] = []
   for (let start = 0, end = lettersInFirstStatement; start < sendings.length; ) {
@@ -138,8 +138,8 @@ export async function redriveLetters(
     start = end
     end += lettersPerStatement
   }
-  const outcomes = command.trace === undefined ? [] : (results as RedriveResult[]).map(toOutcome)
-  const entries = letterEntries(command.trace, outcomes)
+  const outcomes = command.audit === undefined ? [] : (results as RedriveResult[]).map(toOutcome)
+  const entries = createLetterEntries(command.audit, outcomes)
   await awaitAll([...sent, progress.write(), insertAudit(transaction.connection, entries)])
   return results as RedriveResult[]
 }
@@ -177,7 +177,7 @@ type Sending = Identified & Readonly<{ edit: number | null }>
 /** Stores the new edited versions. If a letter is not sent in the end, the transaction is rolled back. */
 async function insertRequestedEdits(
   transaction: Transaction,
-  { actor, now, trace }: RedriveLetters,
+  { actor, now, audit }: RedriveLetters,
   identified: readonly Identified[],
 ): Promise<readonly Sending[]> {
   const sendings: Sending[] = []
@@ -185,7 +185,7 @@ async function insertRequestedEdits(
     const { edit = null, letterId } = each.plan.request
     if (edit === null || typeof edit === 'number') sendings.push({ ...each, edit })
     else {
-      const kept = { letterId, ...edit, actor, now, ...(trace && { trace }) }
+      const kept = { letterId, ...edit, actor, now, ...(audit && { trace: audit }) }
       sendings.push({ ...each, edit: await insertEdit(transaction, kept) })
     }
   }
@@ -193,7 +193,7 @@ async function insertRequestedEdits(
 }
 
 /** The order of KSUIDs is the order of their UUIDs. */
-function byLetter({ plan: left }: Identified, { plan: right }: Identified): number {
+function compareByLetter({ plan: left }: Identified, { plan: right }: Identified): number {
   return left.request.letterId < right.request.letterId ? -1 : 1
 }
 
@@ -223,19 +223,19 @@ function send(
     const result = { letterId, isStarted: true, queue, partition, id, number } as const
     results[index] = edit === null ? result : { ...result, edit }
   }
-  const shared = sharedValues(sharedColumns, rows)
+  const shared = getSharedValues(sharedColumns, rows)
   if (shared === undefined) throw new Error('the shared columns of redriven letters differ')
   return transaction.connection.query(sendLetters, [
     list(sendings.map(({ plan }) => plan.found.location)),
     list(sendings.map(({ plan }) => plan.found.version)),
     ...encode(ownColumns, rows),
-    int4s(sendings.map(({ plan }) => plan.target.id)),
-    int4s(sendings.map(({ plan }) => plan.partition)),
-    texts(sendings.map(({ id }) => id)),
-    texts(sendings.map(({ plan }) => plan.request.letterId)),
-    int4s(numbers),
-    int8s(sendings.map(({ plan }) => later(now, plan.target.queue.expireUs))),
-    int4s(sendings.map(({ edit }) => edit)),
+    encodeInt4s(sendings.map(({ plan }) => plan.target.id)),
+    encodeInt4s(sendings.map(({ plan }) => plan.partition)),
+    encodeTexts(sendings.map(({ id }) => id)),
+    encodeTexts(sendings.map(({ plan }) => plan.request.letterId)),
+    encodeInt4s(numbers),
+    encodeInt8s(sendings.map(({ plan }) => addDuration(now, plan.target.queue.expireTimeoutUs))),
+    encodeInt4s(sendings.map(({ edit }) => edit)),
     now,
     ...shared,
   ])
@@ -251,7 +251,7 @@ async function lockTargets(
 ): Promise<ReadonlyMap<string, Target>> {
   const addressed = requests.map((request) => {
     const { origin = null } = snapshots.get(request.letterId)?.letter ?? {}
-    return { origin, name: targetName(request, { origin }) }
+    return { origin, name: chooseTarget(request, { origin }) }
   })
   const targets = await findTargets(
     transaction,
@@ -277,7 +277,7 @@ async function findTargets(
   if (names.length === 0) return targets
   await transaction.load(names.filter((name) => transaction.getLoaded(name) === undefined))
   for (const name of names) targets.set(name, transaction.getLoaded(name) ?? 'no-target')
-  const dead = await transaction.connection.query(findDeadQueues, [texts(names)])
+  const dead = await transaction.connection.query(findDeadQueues, [encodeTexts(names)])
   for (const row of dead) targets.set(readText(row, 'name'), 'dead-target')
   return targets
 }
@@ -292,8 +292,8 @@ async function findExistingEdits(
   )
   if (named.length === 0) return ({ edit }) => typeof edit !== 'number'
   const rows = await transaction.connection.query(findEdits, [
-    texts(named.map(({ letterId }) => letterId)),
-    int4s(named.map(({ edit }) => edit)),
+    encodeTexts(named.map(({ letterId }) => letterId)),
+    encodeInt4s(named.map(({ edit }) => edit)),
   ])
   const existing = new Set(rows.map((row) => `${readNumber(row, 'number')}/${readText(row, 'letter_id')}`))
   return ({ edit, letterId }) => typeof edit !== 'number' || existing.has(`${edit}/${letterId}`)
@@ -301,16 +301,16 @@ async function findExistingEdits(
 
 /** Creates the ids of each partition in one go, in the order of the letters. */
 function createIds(transaction: Transaction, plans: readonly Plan[], now: number): (plan: Plan) => string {
-  const partitionKey = ({ target, partition }: Plan) => `${target.id}/${partition}`
+  const toPartitionKey = ({ target, partition }: Plan) => `${target.id}/${partition}`
   const partitions = new Map<string, { plan: Plan; count: number }>()
   for (const plan of plans) {
-    const counted = partitions.get(partitionKey(plan))
-    if (counted === undefined) partitions.set(partitionKey(plan), { plan, count: 1 })
+    const counted = partitions.get(toPartitionKey(plan))
+    if (counted === undefined) partitions.set(toPartitionKey(plan), { plan, count: 1 })
     else counted.count++
   }
   const ids = new Map<string, Iterator<string>>()
   for (const [key, { plan, count }] of partitions) {
-    ids.set(key, transaction.nextIds(plan.target, plan.partition, now, count).values())
+    ids.set(key, transaction.allocateIds(plan.target, plan.partition, now, count).values())
   }
-  return (plan) => ids.get(partitionKey(plan))?.next().value as string
+  return (plan) => ids.get(toPartitionKey(plan))?.next().value as string
 }

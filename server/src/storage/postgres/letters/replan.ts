@@ -3,7 +3,7 @@ import type { Queue } from '../../../core/queue.ts'
 import type { ReplanRedrives, ReplanResult } from '../../contract/letters.ts'
 import { searchLetters } from '../../search/search-letters.ts'
 import { exhaustEntries } from '../../shared/audit-entries.ts'
-import { policyToText } from '../../shared/queue-row.ts'
+import { encodePolicy } from '../../shared/queue-row.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Transaction } from '../transaction.ts'
@@ -32,7 +32,7 @@ export async function replanRedrives(
     { findRanges: (query) => findRanges(connection, query) },
     {
       filter: { queues: [queue.name], states: ['waiting', 'scheduled', 'leased'] },
-      order: 'diedAt',
+      order: 'deadLetteredAt',
       isDescending: false,
       ...(replannedUntil !== null && { after: replannedUntil }),
       countMax,
@@ -47,12 +47,12 @@ export async function replanRedrives(
   }
   await writeLetters(transaction, changed)
   const entries = exhaustEntries(
-    command.trace,
+    command.audit,
     changed.map(({ after }) => after),
   )
   await insertAudit(connection, entries)
   const replanned: Queue = next === null ? queue : { ...queue, replannedUntil: next }
-  const [row] = await connection.query(updatePolicy, [queueRow.id, policyToText(replanned)])
+  const [row] = await connection.query(updatePolicy, [queueRow.id, encodePolicy(replanned)])
   transaction.setChanged(queue.name, row)
   return { changed: changed.length, isMore: next !== null }
 }

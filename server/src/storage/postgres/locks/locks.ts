@@ -1,4 +1,4 @@
-import { later } from '../../../core/instant.ts'
+import { addDuration } from '../../../core/instant.ts'
 import type { AcquireLock, Fence, HeldLock, ReleaseLock, RenewLock } from '../../contract/locks.ts'
 import { lockLost } from '../../shared/lock-lost.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
@@ -14,7 +14,7 @@ export async function acquireLock(
   { name, owner, ...command }: AcquireLock,
 ): Promise<HeldLock | null> {
   const now = await transaction.boundByDatabaseClock(command.now)
-  const deadline = later(now, command.deadline - command.now)
+  const deadline = addDuration(now, command.deadline - command.now)
   const [row] = await transaction.connection.query(acquire, [name, owner, deadline, now])
   if (row === undefined || readText(row, 'owner') !== owner) return null
   return { name, token: readNumber(row, 'token') }

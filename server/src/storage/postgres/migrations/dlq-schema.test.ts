@@ -4,7 +4,7 @@ import { aFailure, anOrigin, bytes, day, hour, newItems, noon } from '../../../.
 import { run, type TestDatabase, testDatabase } from '../../../../test/postgres.ts'
 import { seededNumbers } from '../../../../test/seeded-random.ts'
 import { toRootId } from '../../../core/ids.ts'
-import { ksuidMax, ksuidMin, ksuidToUuid, nextKsuids } from '../../../core/ksuid.ts'
+import { ksuidMax, ksuidMin, convertToUuid, createKsuids } from '../../../core/ksuid.ts'
 import type { Storage } from '../../contract/storage.ts'
 
 const postgres = await requireService('postgres')
@@ -61,15 +61,15 @@ describe('the views in schema dlq', needs(postgres), () => {
           sourceId: 's',
           origin: anOrigin({ name: 'payments' }),
           failure: aFailure({ message: 'refused' }),
-          diedAt: noon - hour + 7,
-          redrives: 2,
+          deadLetteredAt: noon - hour + 7,
+          retryCount: 2,
         },
       ],
       now: noon,
     })
     expect(await database.rows('select *, created_at::text as died from dlq.dlq_messages')).toMatchObject([
       {
-        id: ksuidToUuid(imported?.id ?? ''),
+        id: convertToUuid(imported?.id ?? ''),
         original_topic: 'payments',
         error_message: 'refused',
         retry_count: 2,
@@ -88,14 +88,14 @@ describe('the views in schema dlq', needs(postgres), () => {
     const random = seededNumbers(7)
     const ids = Array.from(
       { length: 200 },
-      (_, index) => nextKsuids(undefined, noon + index ** 5, 1, random)[0] ?? '',
+      (_, index) => createKsuids(undefined, noon + index ** 5, 1, random)[0] ?? '',
     )
     ids.push(ksuidMin, ksuidMax)
     const rows = await database.rows<{ uuid: string }>(
       'select redrive.ksuid_uuid(id) as uuid from unnest($1::text[]) with ordinality as t(id, n) order by n',
       [ids],
     )
-    expect(rows.map(({ uuid }) => uuid)).toEqual(ids.map(ksuidToUuid))
+    expect(rows.map(({ uuid }) => uuid)).toEqual(ids.map(convertToUuid))
   })
 
   it('the view shows letters with any bytes and texts', async () => {
@@ -108,7 +108,7 @@ describe('the views in schema dlq', needs(postgres), () => {
       payload,
       sourceId: `s-${index}`,
       origin: anOrigin({ name: `topic \0 ${'x'.repeat(300)}` }),
-      failure: aFailure({ message: messages[index] ?? '', reason: 'http_503' }),
+      failure: aFailure({ message: messages[index] ?? '', errorCode: 'http_503' }),
     }))
     await run(storage, { op: 'import', queue: 'letters', partition: 0, items, now: noon })
     const rows = await database.rows(
@@ -168,8 +168,8 @@ describe('letters in the views after an action', needs(postgres), () => {
       `select id, status, (last_retry_at at time zone 'utc')::text as last_retry_at from dlq.dlq_messages order by id`,
     )
     expect(rows).toEqual([
-      { id: ksuidToUuid(ids[0] ?? ''), status: 'RETRYING', last_retry_at: '2026-11-15 13:00:00' },
-      { id: ksuidToUuid(ids[2] ?? ''), status: 'PENDING', last_retry_at: null },
+      { id: convertToUuid(ids[0] ?? ''), status: 'RETRYING', last_retry_at: '2026-11-15 13:00:00' },
+      { id: convertToUuid(ids[2] ?? ''), status: 'PENDING', last_retry_at: null },
     ])
     expect(await database.rows('select * from dlq.dlq_summary')).toMatchObject([
       { pending: '1', retrying: '1', resolved: '0', dead: '0', discarded: '1' },
@@ -181,7 +181,7 @@ describe('letters in the views after an action', needs(postgres), () => {
     const { ids } = await sent(database)
     await database.rows('set enable_seqscan = off')
     const plan = await database.rows<{ 'QUERY PLAN': string }>(
-      `explain select * from dlq.dlq_messages where id = '${ksuidToUuid(ids[0] ?? '')}'`,
+      `explain select * from dlq.dlq_messages where id = '${convertToUuid(ids[0] ?? '')}'`,
     )
     expect(plan.map((row) => row['QUERY PLAN']).join('\n')).toContain('items_sourced_uuid')
   })
@@ -207,7 +207,7 @@ describe('the archive procedure', needs(postgres), () => {
     await ageTo(database, 31)
     await database.rows('call dlq.archive_old_dlq_messages(30, 10)')
     expect(await archivedIds(storage)).toEqual(ids)
-    expect(await storage.counts({ queue: 'letters' })).toMatchObject([{ dead: 0, archived: 25 }])
+    expect(await storage.readCounts({ queue: 'letters' })).toMatchObject([{ dead: 0, archived: 25 }])
     expect(await storage.verify()).toEqual([])
     expect(await database.rows('select status from dlq.dlq_messages_archive')).toHaveLength(25)
   })

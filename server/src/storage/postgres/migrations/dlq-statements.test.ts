@@ -75,7 +75,7 @@ describe('the documented statements on dlq.dlq_messages', needs(postgres), () =>
         payload: bytes('{}'),
         sourceId: `s-${index}`,
         origin: anOrigin({ name: 'orders' }),
-        failure: aFailure({ message: text, reason: 'unknown', errorClass: '', stack: '' }),
+        failure: aFailure({ message: text, errorCode: 'unknown', errorClass: '', stack: '' }),
       })),
       now: noon,
     })
@@ -169,7 +169,7 @@ describe('the documented statements on dlq.dlq_messages', needs(postgres), () =>
       [2, 'failed'],
       [1, 'failed'],
     ])
-    expect(letter?.letter).toMatchObject({ requeues: 3, lastRedriveAt: expect.any(Number) })
+    expect(letter?.letter).toMatchObject({ requeueCount: 3, lastRedriveAt: expect.any(Number) })
     const audit = await storage.listAudit({ target: found?.letterId ?? '', countMax: 20 })
     expect(audit.map(({ action }) => action)).toEqual([
       'letter.redrive-end',

@@ -3,9 +3,9 @@ import {
   type AppliedMigration,
   checkApplied,
   checkCurrent,
-  checksumOf,
+  computeChecksum,
   type Migration,
-  migrationSql,
+  getMigrationSql,
 } from '../../shared/migrations.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Connection, Row } from '../connection/connection.ts'
@@ -94,13 +94,13 @@ function storeMissing(address: string): KnownError {
 }
 
 async function apply(connection: Connection, number: number, migration: Migration): Promise<void> {
-  const text = migrationSql(migration)
+  const text = getMigrationSql(migration)
   if (text !== '') await connection.query({ text, isLong: true })
   await connection.query(
     {
       text: 'insert into redrive.migrations (number, name, checksum, applied_at) values ($1, $2, $3, now())',
     },
-    [number, migration.name, checksumOf(migration)],
+    [number, migration.name, computeChecksum(migration)],
   )
 }
 

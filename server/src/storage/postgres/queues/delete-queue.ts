@@ -1,8 +1,8 @@
 import { openLetterStates } from '../../../core/letter-class.ts'
 import type { DeleteQueue, DeleteQueueResult } from '../../contract/queues.ts'
-import { queueEntries, removalDetails } from '../../shared/audit-entries.ts'
+import { createQueueEntries, createRemovalDetails } from '../../shared/audit-entries.ts'
 import { takeStep } from '../../shared/byte-budget.ts'
-import { checkHoldsNoOpenLetters, queueInUse, queueNotFound } from '../../shared/queue-checks.ts'
+import { checkHoldsNoOpenLetters, createQueueInUseError, createQueueNotFoundError } from '../../shared/queue-checks.ts'
 import { readNumber } from '../../shared/row-values.ts'
 import { purgeArchive } from '../archive/archive.ts'
 import { insertAudit } from '../audit/audit.ts'
@@ -35,10 +35,10 @@ export async function deleteQueue(
   const queueRow = await transaction.get(command.name)
   const { id } = queueRow
   if (command.createdAt !== undefined && command.createdAt !== queueRow.queue.createdAt) {
-    throw queueNotFound(command.name)
+    throw createQueueNotFoundError(command.name)
   }
   const user = await findDeadQueueUser(transaction, command.name)
-  if (user !== undefined) throw queueInUse(command.name, user)
+  if (user !== undefined) throw createQueueInUseError(command.name, user)
   // The queue may have millions of letters.
   await connection.query({ text: 'set local statement_timeout = 0' })
   // Lock the partitions first, so that no writer can add an item from here on. The row of the queue is
@@ -51,7 +51,7 @@ export async function deleteQueue(
     command.countMax === undefined ? undefined : await deleteSome(transaction, queueRow, command.countMax)
   if (step !== undefined) {
     const details = { ...step.details, isMore: true }
-    await insertAudit(connection, queueEntries(command.trace, command.name, 1, details))
+    await insertAudit(connection, createQueueEntries(command.audit, command.name, 1, details))
     return { removed: step.removed, isMore: true }
   }
   await connection.query(forgetIds, [id])
@@ -61,8 +61,8 @@ export async function deleteQueue(
   const letters = countLettersByState((await connection.query(countByState, [id])).map(toStateCount))
   const [purged = {}] = await connection.query(deleteArchive, [id])
   const archived = readNumber(purged, 'n')
-  const details = { ...removalDetails(removed, letters), ...(archived > 0 && { archived }) }
-  await insertAudit(connection, queueEntries(command.trace, command.name, 1, details))
+  const details = { ...createRemovalDetails(removed, letters), ...(archived > 0 && { archived }) }
+  await insertAudit(connection, createQueueEntries(command.audit, command.name, 1, details))
   await dropSums(connection, id, transaction.slot)
   for (const table of tables) {
     await connection.query({ text: `delete from redrive.${table} where queue_id = $1`, isLong: true }, [id])
@@ -85,7 +85,7 @@ async function deleteSome(
 ): Promise<Step | undefined> {
   const items = await deleteStep(transaction, queueRow, countMax)
   if (items !== undefined)
-    return { removed: items.removed, details: removalDetails(items.removed, items.letters) }
+    return { removed: items.removed, details: createRemovalDetails(items.removed, items.letters) }
   const sizes = await transaction.connection.query(archivedSizes, [queueRow.id, countMax])
   if (!takeStep(sizes, (row) => readNumber(row, 'bytes'), countMax).isMore) return undefined
   const all = { queue: queueRow.queue.name, archivedBefore: Number.MAX_SAFE_INTEGER, countMax }

@@ -3,7 +3,7 @@ import type { RecordLeaseCalls } from '../../contract/queues.ts'
 import { readNumber } from '../../shared/row-values.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { int8s, texts } from '../connection/encode-arrays.ts'
+import { encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import type { Transaction } from '../transaction.ts'
 
 /**
@@ -25,7 +25,7 @@ export async function recordLeaseCalls(
 ): Promise<undefined> {
   const newest = new Map<string, Instant>()
   for (const { queue, at } of calls) newest.set(queue, Math.max(at, newest.get(queue) ?? at))
-  await connection.query(record, [texts([...newest.keys()]), int8s([...newest.values()])])
+  await connection.query(record, [encodeTexts([...newest.keys()]), encodeInt8s([...newest.values()])])
 }
 
 const read: Statement = {

@@ -1,5 +1,5 @@
 import type { Queue } from '../../../core/queue.ts'
-import { partitionNotFound, queueNotFound } from '../../shared/queue-checks.ts'
+import { createPartitionNotFoundError, createQueueNotFoundError } from '../../shared/queue-checks.ts'
 import { toQueue } from '../../shared/queue-row.ts'
 import { readBoolean, readNumber, readText } from '../../shared/row-values.ts'
 import type { Row } from '../connection/connection.ts'
@@ -31,7 +31,7 @@ export class QueueCache {
       { name: 'get-queue', text: 'select * from redrive.queues where name = $1' },
       [name],
     )
-    if (row === undefined) throw queueNotFound(name)
+    if (row === undefined) throw createQueueNotFoundError(name)
     return this.put(row)
   }
 
@@ -99,6 +99,6 @@ export function toQueueRow(row: Row): QueueRow {
 
 export function checkPartition(queue: Queue, partition: number): void {
   if (!Number.isInteger(partition) || partition < 0 || partition >= queue.partitions) {
-    throw partitionNotFound(queue.name, partition, queue.partitions)
+    throw createPartitionNotFoundError(queue.name, partition, queue.partitions)
   }
 }

@@ -1,4 +1,4 @@
-import { changePolicy, newQueue, type Queue, systemNamespace } from '../../../core/queue.ts'
+import { changePolicy, buildQueue, type Queue, systemNamespace } from '../../../core/queue.ts'
 import { KnownError } from '../../../errors.ts'
 import type { CreateQueue, QueuesQuery, UpdateQueue } from '../../contract/queues.ts'
 import { namespaceNotFound } from '../../shared/access-rows.ts'
@@ -8,14 +8,14 @@ import {
   checkHasNoLetters,
   gainsDeadQueue,
 } from '../../shared/queue-checks.ts'
-import { policyToText, toQueue } from '../../shared/queue-row.ts'
+import { encodePolicy, toQueue } from '../../shared/queue-row.ts'
 import { readText } from '../../shared/row-values.ts'
 import type { Connections } from '../connection/connections.ts'
 import type { Transaction } from '../transaction.ts'
 import { lockClassForChange } from './queue-locks.ts'
 
 export async function createQueue(transaction: Transaction, command: CreateQueue): Promise<Queue> {
-  const queue = newQueue(command.queue, command.now)
+  const queue = buildQueue(command.queue, command.now)
   if ((await transaction.find(queue.name)) !== undefined) {
     throw new KnownError('QUEUE_EXISTS', `queue ${queue.name} exists already`)
   }
@@ -38,7 +38,7 @@ export async function createQueue(transaction: Transaction, command: CreateQueue
       queue.namespace,
       queue.partitions,
       queue.deadQueue,
-      policyToText(queue),
+      encodePolicy(queue),
       queue.createdAt,
       queue.updatedAt,
     ],
@@ -67,7 +67,7 @@ export async function updateQueue(transaction: Transaction, command: UpdateQueue
       text: `update redrive.queues
         set dead_queue = $2, policy = $3, updated_at = $4, version = version + 1 where id = $1 returning *`,
     },
-    [queueRow.id, queue.deadQueue, policyToText(queue), queue.updatedAt],
+    [queueRow.id, queue.deadQueue, encodePolicy(queue), queue.updatedAt],
   )
   transaction.setChanged(queue.name, row)
   return queue

@@ -1,12 +1,12 @@
 /** Stores messages that are broadcast. */
 import { findBroadcastRefusal } from '../../../core/webhook/broadcast.ts'
 import type { AcceptMessages, AcceptResult } from '../../contract/webhooks.ts'
-import { headersToText } from '../../shared/item-row.ts'
+import { encodeHeaders } from '../../shared/item-row.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import { messageStatus, scheduledCountOffset, scheduledStatus } from '../../shared/webhook-rows.ts'
 import { awaitAll } from '../connection/await-all.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
-import { bytes, int4s, int8s, texts } from '../connection/encode-arrays.ts'
+import { encodeBytes, encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import type { Transaction } from '../transaction.ts'
 import { MessageCounts } from './message-counts.ts'
 import { type AcceptedMessage, insertScheduled } from './scheduled.ts'
@@ -86,7 +86,7 @@ async function readTokens(
 ): Promise<Map<string, ChannelRow>> {
   const number = table === 'webhook_channels' ? 'number' : '0 as number'
   const text = `select id, token, ${number} from redrive.${table} where id = any ($1::text[])`
-  const rows = await connection.query({ name: `tokens-${table}`, text }, [texts([...new Set(ids)])])
+  const rows = await connection.query({ name: `tokens-${table}`, text }, [encodeTexts([...new Set(ids)])])
   return new Map(
     rows.map((row) => [
       readText(row, 'id'),
@@ -117,15 +117,15 @@ async function insertMessages(
   if (accepted.length === 0) return new Map()
   const messages = accepted.map(({ message }) => message)
   const rows = await connection.query(insertStatement, [
-    int4s(accepted.map(({ channel }) => channel)),
-    texts(messages.map(({ id }) => id)),
-    texts(messages.map(({ xid }) => xid)),
-    texts(messages.map(({ producerId }) => producerId)),
-    texts(messages.map(({ contentType }) => contentType)),
-    int4s(messages.map(({ priority }) => priority)),
-    int8s(accepted.map(({ now }) => now)),
-    texts(messages.map(({ headers }) => headersToText(headers))),
-    bytes(messages.map(({ payload }) => payload)),
+    encodeInt4s(accepted.map(({ channel }) => channel)),
+    encodeTexts(messages.map(({ id }) => id)),
+    encodeTexts(messages.map(({ xid }) => xid)),
+    encodeTexts(messages.map(({ producerId }) => producerId)),
+    encodeTexts(messages.map(({ contentType }) => contentType)),
+    encodeInt4s(messages.map(({ priority }) => priority)),
+    encodeInt8s(accepted.map(({ now }) => now)),
+    encodeTexts(messages.map(({ headers }) => encodeHeaders(headers))),
+    encodeBytes(messages.map(({ payload }) => payload)),
   ])
   return new Map(rows.map((row) => [readText(row, 'xid'), readNumber(row, 'number')]))
 }

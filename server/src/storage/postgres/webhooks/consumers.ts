@@ -11,13 +11,13 @@ import type {
   PutResult,
   WebhookResults,
 } from '../../contract/webhooks.ts'
-import { queueEntries } from '../../shared/audit-entries.ts'
+import { createQueueEntries } from '../../shared/audit-entries.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import { toConsumer, toConsumerCounts } from '../../shared/webhook-rows.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Connection } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { int4s, texts } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeTexts } from '../connection/encode-arrays.ts'
 import { deleteQueue } from '../queues/delete-queue.ts'
 import { createQueue, updateQueue } from '../queues/queues.ts'
 import type { Transaction } from '../transaction.ts'
@@ -41,7 +41,7 @@ export async function putConsumer(
   const decision = decidePut(before, isSame, condition, now)
   const target = `${channelId}/${id}`
   if (decision.outcome === 'create' || decision.outcome === 'update')
-    await insertAudit(connection, queueEntries(command.trace, target, 1, { name, callbackUrl, type }))
+    await insertAudit(connection, createQueueEntries(command.trace, target, 1, { name, callbackUrl, type }))
   switch (decision.outcome) {
     case 'create':
       await insertConsumer(transaction, command, channel, decision.changedAt)
@@ -75,7 +75,7 @@ async function insertConsumer(
   const first = nameConsumerQueues(channelId, id, xid, () => false)
   const taken = await connection.query(
     { text: 'select name from redrive.queues where name = any ($1::text[])' },
-    [texts([first.queue, first.deadQueue])],
+    [encodeTexts([first.queue, first.deadQueue])],
   )
   const takenNames = new Set(taken.map((row) => readText(row, 'name')))
   const { queue, deadQueue } = nameConsumerQueues(channelId, id, xid, (queueName) =>
@@ -96,7 +96,7 @@ async function insertConsumer(
 
 export async function deleteConsumer(
   transaction: Transaction,
-  { channelId, id, condition, trace }: DeleteConsumer,
+  { channelId, id, condition, trace: audit }: DeleteConsumer,
 ): Promise<WebhookResults['delete-consumer']> {
   const { connection } = transaction
   const consumer = await findConsumer(connection, channelId, id)
@@ -111,7 +111,7 @@ export async function deleteConsumer(
   await connection.query({ text: 'delete from redrive.webhook_consumers where number = $1' }, [number])
   await deleteQueue(transaction, { op: 'delete-queue', name: queue, isForced: true })
   await deleteQueue(transaction, { op: 'delete-queue', name: deadQueue, isForced: true })
-  await insertAudit(connection, queueEntries(trace, `${channelId}/${id}`, 1, {}))
+  await insertAudit(connection, createQueueEntries(audit, `${channelId}/${id}`, 1, {}))
   return { refusal: null }
 }
 
@@ -119,7 +119,7 @@ export async function deleteConsumer(
 async function countJobs(connection: Connection, { queue, deadQueue }: Consumer): Promise<number> {
   const text = `select coalesce(sum(c.waiting + c.scheduled + c.leased + c.done + c.dead), 0)::int8 as n
     from redrive.counts c join redrive.queues q on q.id = c.queue_id where q.name = any ($1::text[])`
-  const [row] = await connection.query({ text }, [texts([queue, deadQueue])])
+  const [row] = await connection.query({ text }, [encodeTexts([queue, deadQueue])])
   return row === undefined ? 0 : readNumber(row, 'n')
 }
 
@@ -150,7 +150,7 @@ export async function listConsumersByQueue(
   queues: readonly string[],
 ): Promise<Consumer[]> {
   const text = `${selectConsumers} where t.queue = any ($1::text[])`
-  const rows = await connections.read({ name: 'consumers-by-queue', text }, [texts(queues)])
+  const rows = await connections.read({ name: 'consumers-by-queue', text }, [encodeTexts(queues)])
   return rows.map(toConsumer)
 }
 
@@ -159,7 +159,7 @@ export async function listConsumersByNumber(
   numbers: readonly number[],
 ): Promise<Consumer[]> {
   const text = `${selectConsumers} where t.number = any ($1::int4[])`
-  const rows = await connections.read({ name: 'consumers-by-number', text }, [int4s(numbers)])
+  const rows = await connections.read({ name: 'consumers-by-number', text }, [encodeInt4s(numbers)])
   return rows.map(toConsumer)
 }
 
@@ -169,7 +169,7 @@ export async function listConsumersOfChannels(
   channels: readonly number[],
 ): Promise<Map<number, Consumer[]>> {
   const text = `${selectConsumers} where t.channel = any ($1::int4[]) order by t.number`
-  const rows = await connection.query({ name: 'consumers-of-channels', text }, [int4s(channels)])
+  const rows = await connection.query({ name: 'consumers-of-channels', text }, [encodeInt4s(channels)])
   const byChannel = Map.groupBy(rows, (row) => readNumber(row, 'channel'))
   return new Map([...byChannel].map(([channel, own]) => [channel, own.map(toConsumer)]))
 }

@@ -1,11 +1,11 @@
 /** The fan-out of messages: creates their jobs and sets them to DISPATCHED, in one transaction. */
-import { later } from '../../../core/instant.ts'
+import { addDuration } from '../../../core/instant.ts'
 import { createJobIds } from '../../../core/webhook/job-id.ts'
 import type { Consumer, DispatchMessages, DispatchResult, JobLocation } from '../../contract/webhooks.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import { jobsToText, messageStatus } from '../../shared/webhook-rows.ts'
 import type { Row, Statement } from '../connection/connection.ts'
-import { bytes, int4s, int8s, texts } from '../connection/encode-arrays.ts'
+import { encodeBytes, encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import { stateCodes } from '../items/rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
@@ -51,7 +51,7 @@ export async function dispatchMessages(
   { numbers, now }: DispatchMessages,
 ): Promise<DispatchResult> {
   const { connection } = transaction
-  const rows = await connection.query(lockMessages, [int8s(numbers)])
+  const rows = await connection.query(lockMessages, [encodeInt8s(numbers)])
   if (rows.length === 0) return { dispatched: [], jobs: [] }
   const messages = rows.map((row) => toMessageRow(row, now))
   const channels = Map.groupBy(messages, (message) => message.channel)
@@ -73,8 +73,8 @@ export async function dispatchMessages(
   }
   await writeJobs(transaction, jobs, now)
   await connection.query(setDispatched, [
-    int8s(messages.map(({ number }) => number)),
-    texts(messages.map((message) => jobsToText(message.jobs))),
+    encodeInt8s(messages.map(({ number }) => number)),
+    encodeTexts(messages.map((message) => jobsToText(message.jobs))),
     now,
   ])
   await counts.write(connection, transaction.slot)
@@ -117,7 +117,7 @@ function createJobs(
   messages: readonly MessageRow[],
   now: number,
 ): Job[] {
-  const ids = transaction.nextIds(queueRow, 0, now, messages.length)
+  const ids = transaction.allocateIds(queueRow, 0, now, messages.length)
   return messages.map((message, index) => {
     const itemId = ids[index] as string
     message.jobs.push({ consumerNumber: consumer.number, itemId })
@@ -129,14 +129,14 @@ function createJobs(
 async function writeJobs({ connection }: Transaction, jobs: readonly Job[], now: number): Promise<void> {
   if (jobs.length === 0) return
   await connection.query(insertJobs, [
-    int4s(jobs.map(({ queueRow }) => queueRow.id)),
-    texts(jobs.map(({ itemId }) => itemId)),
-    texts(jobs.map(({ message }) => message.contentType)),
-    texts(jobs.map(({ jobId }) => jobId)),
-    bytes(jobs.map(({ message }) => message.key)),
-    int8s(jobs.map(({ message }) => message.number)),
-    int4s(jobs.map(({ message }) => message.priority)),
+    encodeInt4s(jobs.map(({ queueRow }) => queueRow.id)),
+    encodeTexts(jobs.map(({ itemId }) => itemId)),
+    encodeTexts(jobs.map(({ message }) => message.contentType)),
+    encodeTexts(jobs.map(({ jobId }) => jobId)),
+    encodeBytes(jobs.map(({ message }) => message.key)),
+    encodeInt8s(jobs.map(({ message }) => message.number)),
+    encodeInt4s(jobs.map(({ message }) => message.priority)),
     now,
-    int8s(jobs.map(({ queueRow }) => later(now, queueRow.queue.expireUs))),
+    encodeInt8s(jobs.map(({ queueRow }) => addDuration(now, queueRow.queue.expireTimeoutUs))),
   ])
 }

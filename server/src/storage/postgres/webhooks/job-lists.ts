@@ -5,7 +5,7 @@ import { readNumber } from '../../shared/row-values.ts'
 import { orderQueuedItems, toTimeRange } from '../../shared/webhook-rows.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { int4s } from '../connection/encode-arrays.ts'
+import { encodeInt4s } from '../connection/encode-arrays.ts'
 import { readColumns, stateCodes, toItem } from '../items/rows.ts'
 
 const queuedColumns = readColumns
@@ -88,7 +88,7 @@ export async function readJobTimes(
   connections: Connections,
   numbers: readonly number[],
 ): Promise<JobTimes[]> {
-  const rows = await connections.read(jobTimes, [int4s(numbers)])
+  const rows = await connections.read(jobTimes, [encodeInt4s(numbers)])
   return rows.map((row) => {
     const range = (state: string) =>
       toTimeRange({ oldest: row[`${state}_oldest`], newest: row[`${state}_newest`] })

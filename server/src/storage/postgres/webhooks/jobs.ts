@@ -6,7 +6,7 @@ import { readNumber, readText } from '../../shared/row-values.ts'
 import { toJobState } from '../../shared/webhook-rows.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { int4s, texts } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeTexts } from '../connection/encode-arrays.ts'
 import { readHeadColumns, toItemHead } from '../items/rows.ts'
 
 const headOf = (alias: string) => readHeadColumns.map((name) => `${alias}.${name}`).join(', ')
@@ -40,8 +40,8 @@ const itemRows: Statement = {
 export async function readJobs(connections: Connections, jobs: readonly JobLocation[]): Promise<JobState[]> {
   if (jobs.length === 0) return []
   const rows = await connections.read(jobRows, [
-    int4s(jobs.map(({ consumerNumber }) => consumerNumber)),
-    texts(jobs.map(({ itemId }) => itemId)),
+    encodeInt4s(jobs.map(({ consumerNumber }) => consumerNumber)),
+    encodeTexts(jobs.map(({ itemId }) => itemId)),
   ])
   const first = toHeads(rows.filter((row) => row.is_letter === false))
   const letters = toHeads(rows.filter((row) => row.is_letter === true))
@@ -52,8 +52,8 @@ export async function readJobs(connections: Connections, jobs: readonly JobLocat
   const items = redriven.some((location) => location !== undefined)
     ? toHeads(
         await connections.read(itemRows, [
-          texts(redriven.map((location) => location?.queue ?? '')),
-          texts(redriven.map((location) => location?.id ?? '')),
+          encodeTexts(redriven.map((location) => location?.queue ?? '')),
+          encodeTexts(redriven.map((location) => location?.id ?? '')),
         ]),
       )
     : new Map<number, ItemHead>()

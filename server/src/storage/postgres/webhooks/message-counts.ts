@@ -4,7 +4,7 @@ import { readNumber, readNumberOrNull } from '../../shared/row-values.ts'
 import { scheduledStatus, toMessageCounts } from '../../shared/webhook-rows.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { int4s, int8s } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeInt8s } from '../connection/encode-arrays.ts'
 
 /** The changes that a command makes to the counts of messages. */
 export class MessageCounts {
@@ -24,9 +24,9 @@ export class MessageCounts {
     )
     if (changes.length === 0) return
     await connection.query(writeCounts, [
-      int4s(changes.map(({ channel }) => channel)),
-      int4s(changes.map(({ status }) => status)),
-      int8s(changes.map(({ n }) => n)),
+      encodeInt4s(changes.map(({ channel }) => channel)),
+      encodeInt4s(changes.map(({ status }) => status)),
+      encodeInt8s(changes.map(({ n }) => n)),
       slot,
     ])
   }

@@ -9,7 +9,7 @@ import {
   toMessageHead,
 } from '../../shared/webhook-rows.ts'
 import type { Connections } from '../connection/connections.ts'
-import { int8s } from '../connection/encode-arrays.ts'
+import { encodeInt8s } from '../connection/encode-arrays.ts'
 import { readPage } from './entities.ts'
 
 const select = `select t.*, c.id as channel_id, p.name as producer_name from redrive.webhook_messages t
@@ -18,7 +18,7 @@ const select = `select t.*, c.id as channel_id, p.name as producer_name from red
 
 export async function readMessages(connections: Connections, numbers: readonly number[]): Promise<Message[]> {
   const text = `${select} where t.number = any ($1::int8[])`
-  const rows = await connections.read({ name: 'read-messages', text }, [int8s(numbers)])
+  const rows = await connections.read({ name: 'read-messages', text }, [encodeInt8s(numbers)])
   return rows.map(toMessage)
 }
 

@@ -5,7 +5,7 @@ import type {
   ScheduledMessage,
   WebhookResults,
 } from '../../contract/webhooks.ts'
-import { headersToText } from '../../shared/item-row.ts'
+import { encodeHeaders } from '../../shared/item-row.ts'
 import { readNumber, readNumberOrNull, readText } from '../../shared/row-values.ts'
 import {
   messageStatus,
@@ -15,7 +15,7 @@ import {
 } from '../../shared/webhook-rows.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { bytes, int4s, int8s, texts } from '../connection/encode-arrays.ts'
+import { encodeBytes, encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import type { Transaction } from '../transaction.ts'
 import { MessageCounts } from './message-counts.ts'
 
@@ -45,16 +45,16 @@ export async function insertScheduled(
   if (accepted.length === 0) return new Set()
   const messages = accepted.map(({ message }) => message)
   const rows = await connection.query(insertStatement, [
-    int4s(accepted.map(({ channel }) => channel)),
-    texts(messages.map(({ id }) => id)),
-    texts(messages.map(({ xid }) => xid)),
-    texts(messages.map(({ producerId }) => producerId)),
-    texts(messages.map(({ contentType }) => contentType)),
-    int4s(messages.map(({ priority }) => priority)),
-    int8s(accepted.map(({ now }) => now)),
-    int8s(messages.map(({ dueAt }) => dueAt)),
-    texts(messages.map(({ headers }) => headersToText(headers))),
-    bytes(messages.map(({ payload }) => payload)),
+    encodeInt4s(accepted.map(({ channel }) => channel)),
+    encodeTexts(messages.map(({ id }) => id)),
+    encodeTexts(messages.map(({ xid }) => xid)),
+    encodeTexts(messages.map(({ producerId }) => producerId)),
+    encodeTexts(messages.map(({ contentType }) => contentType)),
+    encodeInt4s(messages.map(({ priority }) => priority)),
+    encodeInt8s(accepted.map(({ now }) => now)),
+    encodeInt8s(messages.map(({ dueAt }) => dueAt)),
+    encodeTexts(messages.map(({ headers }) => encodeHeaders(headers))),
+    encodeBytes(messages.map(({ payload }) => payload)),
   ])
   return new Set(rows.map((row) => readText(row, 'xid')))
 }

@@ -1,7 +1,7 @@
 /** Leases one named job, for a pull consumer. */
 import type { ItemHead, LeasedHead } from '../../../core/item.ts'
 import type { TakeJob, WebhookResults } from '../../contract/webhooks.ts'
-import { int4s, texts } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeTexts } from '../connection/encode-arrays.ts'
 import { insertLeaseEnds } from '../items/lease-ends.ts'
 import { toItemHead } from '../items/rows.ts'
 import { lockItems } from '../items/settle.ts'
@@ -37,12 +37,12 @@ export async function takeJob(
 /** Returns the id of the item of the redrive; undefined: the job is not dead any more. */
 async function startRedrive(
   transaction: Transaction,
-  { queue, now, trace }: TakeJob,
+  { queue, now, trace: audit }: TakeJob,
   { letterId, actor }: Readonly<{ letterId: string; actor: string }>,
 ): Promise<string | undefined> {
   const letters = [{ letterId, queue }]
   const command = { op: 'redrive', letters, isDeadAllowed: true, isCapped: false, actor, now } as const
-  const [redriven] = await redriveLetters(transaction, trace === undefined ? command : { ...command, trace })
+  const [redriven] = await redriveLetters(transaction, audit === undefined ? command : { ...command, audit })
   return redriven?.isStarted === true ? redriven.id : undefined
 }
 
@@ -51,6 +51,6 @@ async function lockItem(
   { id, queue }: QueueRow,
   itemId: string,
 ): Promise<ItemHead | undefined> {
-  const [row] = await connection.query(lockItems, [int4s([id]), int4s([0]), texts([itemId])])
+  const [row] = await connection.query(lockItems, [encodeInt4s([id]), encodeInt4s([0]), encodeTexts([itemId])])
   return row && toItemHead(row, queue.name)
 }

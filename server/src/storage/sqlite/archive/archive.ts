@@ -3,8 +3,8 @@ import type { EndedState } from '../../../core/letter-class.ts'
 import type { Archive } from '../../contract/archive.ts'
 import type { LetterResults, PurgeArchive } from '../../contract/letters.ts'
 import type { Results } from '../../contract/storage.ts'
-import { archiveDetails, statesToArchive } from '../../shared/archive-rules.ts'
-import { queueEntries } from '../../shared/audit-entries.ts'
+import { archiveDetails, listStatesToArchive } from '../../shared/archive-rules.ts'
+import { createQueueEntries } from '../../shared/audit-entries.ts'
 import { takeStep } from '../../shared/byte-budget.ts'
 import { readNumber, readNumberOrNull, readText } from '../../shared/row-values.ts'
 import { insertAudit } from '../audit/audit.ts'
@@ -29,10 +29,10 @@ export function archive(
 ): Results['archive'] {
   const { endedBefore, countMax, now } = command
   const queueRow = queueCache.get(command.queue)
-  const states = statesToArchive(command, queueRow.queue)
+  const states = listStatesToArchive(command, queueRow.queue)
   const found = states
     .flatMap((state) => {
-      const rows = database.arrays(findEndedSql, queueRow.id, stateCodes[state], endedBefore, countMax)
+      const rows = database.readArrays(findEndedSql, queueRow.id, stateCodes[state], endedBefore, countMax)
       return rows.map((row) => decodeEnded(row, state))
     })
     .sort((a, b) => a.endedAt - b.endedAt || (a.id < b.id ? -1 : 1))
@@ -42,14 +42,14 @@ export function archive(
   const rowids = JSON.stringify(step.map(({ rowid }) => rowid))
   database.run(copySql, now, rowids)
   database.run(deleteSql, rowids)
-  for (const { state, partition, groupId, redrives, diedAt } of step) {
+  for (const { state, partition, groupId, redrives, deadLetteredAt } of step) {
     countChanges.add(queueRow.id, partition, state, -1)
     countChanges.add(queueRow.id, partition, 'archived')
-    if (groupId !== null) countChanges.letters.add(queueRow.id, groupId, state, redrives, diedAt ?? 0, -1)
+    if (groupId !== null) countChanges.letters.add(queueRow.id, groupId, state, redrives, deadLetteredAt ?? 0, -1)
   }
   const letters = step.filter(({ groupId }) => groupId !== null).length
   const details = archiveDetails(command, states, letters)
-  insertAudit(database, queueEntries(command.trace, command.queue, step.length, details))
+  insertAudit(database, createQueueEntries(command.audit, command.queue, step.length, details))
   return { archived: step.length, isMore }
 }
 
@@ -64,7 +64,7 @@ function decodeEnded(row: Values, state: EndedState) {
     partition: readNumber(row, 4),
     groupId: readNumberOrNull(row, 5),
     redrives: readNumber(row, 6),
-    diedAt: readNumberOrNull(row, 7),
+    deadLetteredAt: readNumberOrNull(row, 7),
   }
 }
 
@@ -81,10 +81,10 @@ export function purgeArchive(
   const { archivedBefore, countMax } = command
   const queueRow = queueCache.get(command.queue)
   const found = database
-    .arrays(findOldSql, queueRow.id, archivedBefore, countMax)
+    .readArrays(findOldSql, queueRow.id, archivedBefore, countMax)
     .map((row) => ({ rowid: readNumber(row, 0), bytes: readNumber(row, 1) }))
   const { step, isMore } = takeStep(found, ({ bytes }) => bytes, countMax)
-  const purged = database.arrays(purgeSql, JSON.stringify(step.map(({ rowid }) => rowid)))
+  const purged = database.readArrays(purgeSql, JSON.stringify(step.map(({ rowid }) => rowid)))
   for (const row of purged) {
     const isLetter = readNumberOrNull(row, 1) !== null
     const partition = readNumber(row, 2)
@@ -96,6 +96,6 @@ export function purgeArchive(
     forgetLetterIds(database, letterId)
   }
   const count = purged.length
-  insertAudit(database, queueEntries(command.trace, command.queue, count, { letters: count }))
+  insertAudit(database, createQueueEntries(command.audit, command.queue, count, { letters: count }))
   return { purged: count, isMore }
 }

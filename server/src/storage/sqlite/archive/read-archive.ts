@@ -18,7 +18,7 @@ export function readArchiveRowid(row: Values): number {
 export function getArchivedLetters(database: Database, letterIds: readonly string[]): ArchivedItem[] {
   const names = readQueueNames(database)
   return letterIds.flatMap((letterId) => {
-    const row = database.array(archivedLetterSql, letterId)
+    const row = database.getArray(archivedLetterSql, letterId)
     if (row === undefined) return []
     const item = toItem(row, names.get(readQueueId(row)) ?? '')
     return [{ item, archivedAt: readNumber(row, itemColumns.length) }]

@@ -2,7 +2,7 @@ import { withBytes } from '../../../core/item.ts'
 import { restoreLetter } from '../../../core/letter.ts'
 import { findRestoreRefusal } from '../../../core/letter-decisions.ts'
 import type { RestoreLetters, RestoreResult } from '../../contract/letters.ts'
-import { letterEntries } from '../../shared/audit-entries.ts'
+import { createLetterEntries } from '../../shared/audit-entries.ts'
 import { insertAudit } from '../audit/audit.ts'
 import { readQueueId, toItem } from '../items/rows.ts'
 import { insertItem, recordArrival, rewriteRow } from '../items/write-rows.ts'
@@ -16,7 +16,7 @@ export function restoreLetters(transaction: Transaction, command: RestoreLetters
   const results = command.letterIds.map((letterId): RestoreResult => {
     const live = findLetter(transaction, letterId)
     if (live !== undefined) return restoreLive(transaction, live, command)
-    const row = database.array(archivedLetterSql, letterId)
+    const row = database.getArray(archivedLetterSql, letterId)
     if (row === undefined) return { letterId, isRestored: false, refusal: 'missing' }
     const queueRow = queueCache.getById(readQueueId(row))
     const archived = toItem(row, queueRow.queue.name)
@@ -30,7 +30,7 @@ export function restoreLetters(transaction: Transaction, command: RestoreLetters
     countChanges.add(queueRow.id, letter.partition, 'archived', -1)
     return { letterId, isRestored: true, refusal: null }
   })
-  insertAudit(database, letterEntries(command.trace, results))
+  insertAudit(database, createLetterEntries(command.audit, results))
   return results
 }
 

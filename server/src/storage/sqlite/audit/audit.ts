@@ -66,32 +66,32 @@ function readHead(database: Database): Pick<AuditHead, 'chain' | 'position' | 'h
 
 /** Also counts rows that another program inserted, so that their ids do not stop all writes. */
 function readNewestId(database: Database): number {
-  const row = database.array(`select max(seq) from sqlite_sequence where name = 'audit'`) ?? [null]
+  const row = database.getArray(`select max(seq) from sqlite_sequence where name = 'audit'`) ?? [null]
   return readNumberOrNull(row, 0) ?? 0
 }
 
 export function listAudit(database: Database, query: AuditQuery): AuditRow[] {
   const conditions: string[] = []
   const values: Bound[] = []
-  const where = (condition: string, value: Bound | undefined) => {
+  const addCondition = (condition: string, value: Bound | undefined) => {
     if (value === undefined) return
     conditions.push(condition)
     values.push(value)
   }
-  where('id < ?', query.beforeId)
-  where('target = ?', query.target)
-  where('action = ?', query.action)
-  where('actor = ?', query.actor)
+  addCondition('id < ?', query.beforeId)
+  addCondition('target = ?', query.target)
+  addCondition('action = ?', query.action)
+  addCondition('actor = ?', query.actor)
   // With the conditions of the partial indexes, which the planner must be able to read.
-  if (query.requestId !== '') where(`request_id <> '' and request_id = ?`, query.requestId)
-  else where('request_id = ?', query.requestId)
+  if (query.requestId !== '') addCondition(`request_id <> '' and request_id = ?`, query.requestId)
+  else addCondition('request_id = ?', query.requestId)
   const { times, namespaces } = query
   if (namespaces !== undefined) {
     if (!namespaces.includes(systemNamespace)) conditions.push(`namespace <> '${systemNamespace}'`)
-    where('namespace in (select value from json_each(?))', JSON.stringify(namespaces))
+    addCondition('namespace in (select value from json_each(?))', JSON.stringify(namespaces))
   }
-  where('at >= ?', times?.after)
-  if (times?.position === undefined) where('at < ?', times?.before)
+  addCondition('at >= ?', times?.after)
+  if (times?.position === undefined) addCondition('at < ?', times?.before)
   else {
     conditions.push('(at, id) < (?, ?)')
     values.push(times.position.at, times.position.id)

@@ -30,17 +30,17 @@ export function freezeLetters(transaction: Transaction, command: FreezeLetters):
   // The search uses the counts, so they must contain the changes of this transaction.
   countChanges.flush(database)
   const { filter, after, countMax, examinedMax } = command
-  const campaign = database.array('select arrived_until from campaigns where id = ?', command.campaignId)
+  const campaign = database.getArray('select arrived_until from campaigns where id = ?', command.campaignId)
   const ranges = findRanges(database, {
     filter,
-    order: 'diedAt',
+    order: 'deadLetteredAt',
     isDescending: false,
     ...(campaign !== undefined && { arrivedUntil: readNumber(campaign, 0) }),
   })
   const bounds = { countMax, examinedMax, msMax: freezeMsMax, ...(after !== undefined && { after }) }
   const page = findEntries(database, ranges, bounds)
   const letterIds = page.entries.map(({ rowid }) =>
-    readText(database.array('select root_id from items where rowid = ?', rowid) ?? [], 0),
+    readText(database.getArray('select root_id from items where rowid = ?', rowid) ?? [], 0),
   )
   const added = addToSet(transaction, command.campaignId, letterIds)
   return { added, examinedCount: page.examinedCount, next: page.next }
@@ -56,7 +56,7 @@ function addToSet(
   campaignId: string,
   letterIds: readonly string[],
 ): number {
-  const last = database.array(
+  const last = database.getArray(
     'select place from campaign_letters where campaign_id = ? order by place desc limit 1',
     campaignId,
   )
@@ -99,22 +99,22 @@ export function skipLetters(
 
 /** The place up to which the campaign has sent its letters. */
 export function readSentUntil(database: Database, campaignId: string): number {
-  const row = database.array('select sent_until from campaigns where id = ?', campaignId)
+  const row = database.getArray('select sent_until from campaigns where id = ?', campaignId)
   return row === undefined ? 0 : readNumber(row, 0)
 }
 
 /** The state of a letter of the set; undefined if the set has no such place. */
 export function readLetterState(
   database: Database,
-  { id, place }: FrozenPosition,
+  { id, position }: FrozenPosition,
 ): CampaignLetterState | undefined {
-  const row = database.array(
+  const row = database.getArray(
     'select state from campaign_letters where campaign_id = ? and place = ?',
     id,
-    place,
+    position,
   )
   if (row === undefined) return undefined
-  return withSent(toLetterState(readNumber(row, 0)), place, readSentUntil(database, id))
+  return withSent(toLetterState(readNumber(row, 0)), position, readSentUntil(database, id))
 }
 
 function withSent(state: CampaignLetterState, place: number, sentUntil: number): CampaignLetterState {
@@ -138,7 +138,7 @@ const isSentSql = `state in (${toStateCode('pending')}, ${toStateCode('sent')})`
 /** Changes the state of a letter if it is still `from`. */
 export function moveLetter(
   { database, countChanges }: Transaction,
-  { id, place }: FrozenPosition,
+  { id, position }: FrozenPosition,
   from: 'pending' | 'sent',
   to: CampaignLetterState,
   why: string,
@@ -146,13 +146,13 @@ export function moveLetter(
 ): void {
   const sql = `update campaign_letters set state = ?, why = ?, at = ?
     where campaign_id = ? and place = ? and ${from === 'pending' ? isPendingSql : isSentSql}`
-  if (database.run(sql, toStateCode(to), why, now, id, place) === 0) return
+  if (database.run(sql, toStateCode(to), why, now, id, position) === 0) return
   countChanges.letters.addToCampaign(id, toStateCode(from), -1)
   countChanges.letters.addToCampaign(id, toStateCode(to), 1)
 }
 
 export function listCampaignLetters(database: Database, query: CampaignLettersQuery): CampaignLetter[] {
-  const { campaignId, states, afterPlace = -1, countMax } = query
+  const { campaignId, states, afterPosition = -1, countMax } = query
   const sentUntil = readSentUntil(database, campaignId)
   const select = (where: string, ...values: Bound[]): Row[] =>
     database.all(
@@ -162,19 +162,19 @@ export function listCampaignLetters(database: Database, query: CampaignLettersQu
       ...values,
       countMax,
     )
-  const between = (state: CampaignLetterState, low: number, high: number): Row[] =>
+  const readBetween = (state: CampaignLetterState, low: number, high: number): Row[] =>
     select('state = ? and place > ? and place <= ?', toStateCode(state), low, high)
   // Each state is read from its own part of the index, so that a million ended letters are not read.
   const selectState = (state: CampaignLetterState): Row[] => {
-    if (state === 'pending') return between(state, Math.max(afterPlace, sentUntil), Number.MAX_SAFE_INTEGER)
-    const rows = between(state, afterPlace, Number.MAX_SAFE_INTEGER)
-    return state === 'sent' ? [...between('pending', afterPlace, sentUntil), ...rows] : rows
+    if (state === 'pending') return readBetween(state, Math.max(afterPosition, sentUntil), Number.MAX_SAFE_INTEGER)
+    const rows = readBetween(state, afterPosition, Number.MAX_SAFE_INTEGER)
+    return state === 'sent' ? [...readBetween('pending', afterPosition, sentUntil), ...rows] : rows
   }
   const rows =
-    states === undefined ? select('place > ?', afterPlace) : [...new Set(states)].flatMap(selectState)
+    states === undefined ? select('place > ?', afterPosition) : [...new Set(states)].flatMap(selectState)
   return rows
     .map(toCampaignLetter)
-    .map((letter) => ({ ...letter, state: withSent(letter.state, letter.place, sentUntil) }))
-    .sort((a, b) => a.place - b.place)
+    .map((letter) => ({ ...letter, state: withSent(letter.state, letter.position, sentUntil) }))
+    .sort((a, b) => a.position - b.position)
     .slice(0, countMax)
 }

@@ -62,7 +62,7 @@ export function listCampaigns(database: Database, query: CampaignsQuery): Stored
 function addCounts(database: Database, row: Row): StoredCampaign {
   const sql = 'select state, n from campaign_counts where campaign_id = ?'
   const counts = database
-    .arrays(sql, readText(row, 'id'))
+    .readArrays(sql, readText(row, 'id'))
     .map((count) => [readNumber(count, 0), readNumber(count, 1)] as const)
   return toStoredCampaign(row, toCampaignCounts(new Map(counts)))
 }

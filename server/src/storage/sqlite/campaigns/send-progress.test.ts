@@ -47,7 +47,7 @@ function send(...places: number[]): unknown[] {
   const letters = places.map((place) => ({
     letterId: letterIds[place - 1] as string,
     queue: null,
-    campaign: { id, place },
+    campaign: { id, position: place },
   }))
   const rules = { isDeadAllowed: false, isCapped: false, actor: 'ann', now: noon }
   const [sent] = write({ op: 'redrive', letters, ...rules })
@@ -57,13 +57,13 @@ function send(...places: number[]): unknown[] {
 }
 
 function places(...states: CampaignLetterState[]): number[] {
-  return listCampaignLetters(database, { campaignId: id, states, countMax: 100 }).map(({ place }) => place)
+  return listCampaignLetters(database, { campaignId: id, states, countMax: 100 }).map(({ position }) => position)
 }
 
 /** The places whose rows have a state of their own. */
 function written(): unknown[] {
   const sql = 'select place from campaign_letters where campaign_id = ? and state <> 0 order by place'
-  return database.arrays(sql, id).map(([place]) => place)
+  return database.readArrays(sql, id).map(([place]) => place)
 }
 
 describe('the send progress of a campaign', () => {
@@ -76,7 +76,7 @@ describe('the send progress of a campaign', () => {
       [5, 6],
     ])
     expect(getCampaign(database, id)?.counts).toMatchObject({ pending: 2, sent: 4 })
-    const all = listCampaignLetters(database, { campaignId: id, afterPlace: 3, countMax: 2 })
+    const all = listCampaignLetters(database, { campaignId: id, afterPosition: 3, countMax: 2 })
     expect(all.map(({ state }) => state)).toEqual(['sent', 'pending'])
   })
 
@@ -102,7 +102,7 @@ describe('the send progress of a campaign', () => {
 
   it('a letter is sent once, even if the step is repeated', () => {
     send(1, 2)
-    const [item] = database.arrays('select id from items where letter_id = ?', letterIds[0] as string)
+    const [item] = database.readArrays('select id from items where letter_id = ?', letterIds[0] as string)
     write(
       { op: 'lease', queue: 'work', partition: 0, holders: ['a', 'b'], now: noon },
       { op: 'complete', queue: 'work', partition: 0, ids: [item?.[0] as string], now: noon },

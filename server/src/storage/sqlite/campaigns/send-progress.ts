@@ -36,9 +36,9 @@ function trackNextLetters(
   const { database, countChanges } = transaction
   const id = positions[0]?.id
   if (id === undefined || positions.some((position) => position.id !== id)) return undefined
-  const places = new Set(positions.map(({ place }) => place))
-  const last = positions.reduce((max, { place }) => Math.max(max, place), 0)
-  const next = database.arrays(
+  const places = new Set(positions.map(({ position }) => position))
+  const last = positions.reduce((max, { position }) => Math.max(max, position), 0)
+  const next = database.readArrays(
     'select place from campaign_letters where campaign_id = ? and state = ? and place > ? and place <= ? limit +?',
     id,
     toStateCode('pending'),

@@ -56,7 +56,7 @@ export class Database {
    * Rows as arrays, for the hot paths: naming the columns of a row costs several times as much as reading
    * them.
    */
-  arrays(sql: string, ...values: Bound[]): Values[] {
+  readArrays(sql: string, ...values: Bound[]): Values[] {
     return this.#guard(() => this.#prepareArrays(sql).all(...values) as unknown as Values[])
   }
 
@@ -64,7 +64,7 @@ export class Database {
    * Reads rows up to the first for which `isEnough` is true, which is included. The rows after it are not
    * read.
    */
-  arraysUntil(isEnough: (row: Values) => boolean, sql: string, ...values: Bound[]): Values[] {
+  readArraysUntil(isEnough: (row: Values) => boolean, sql: string, ...values: Bound[]): Values[] {
     return this.#guard(() => {
       const rows: Values[] = []
       for (const row of this.#prepareArrays(sql).iterate(
@@ -77,11 +77,11 @@ export class Database {
     })
   }
 
-  array(sql: string, ...values: Bound[]): Values | undefined {
+  getArray(sql: string, ...values: Bound[]): Values | undefined {
     return this.#guard(() => this.#prepareArrays(sql).get(...values) as unknown as Values | undefined)
   }
 
-  pragma(name: string): number {
+  readPragma(name: string): number {
     const row = this.get(`pragma ${name}`)
     return Number(row === undefined ? 0 : Object.values(row)[0])
   }

@@ -35,7 +35,7 @@ export function toKnownError(error: unknown, path: string): unknown {
   const [known, message] = describe(error) ?? []
   if (known === undefined || message === undefined) return error
   // Callers must not see paths. Messages of SQLite have none; those of the system do, so they get its code.
-  const publicReason = 'errcode' in error ? error.message : codeOf(error)
+  const publicReason = 'errcode' in error ? error.message : readCode(error)
   return new KnownError(known, message(path, error.message), error, message('the store', publicReason))
 }
 
@@ -43,7 +43,7 @@ type Message = (path: string, reason: string) => string
 
 /** One message for the log, with the path, and for callers, without it. */
 function describe(error: Error): readonly [ErrorCode, Message] | undefined {
-  if (unwritable.has(codeOf(error))) {
+  if (unwritable.has(readCode(error))) {
     return ['STORE_UNWRITABLE', (path, reason) => `cannot create the folder of ${path}: ${reason}`]
   }
   if (!('errcode' in error) || typeof error.errcode !== 'number') return undefined
@@ -74,6 +74,6 @@ function describe(error: Error): readonly [ErrorCode, Message] | undefined {
   }
 }
 
-function codeOf(error: Error): string {
+function readCode(error: Error): string {
   return 'code' in error && typeof error.code === 'string' ? error.code : ''
 }

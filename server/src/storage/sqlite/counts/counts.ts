@@ -1,5 +1,5 @@
 import { instantMax } from '../../../core/instant.ts'
-import { type ItemHead, listedState } from '../../../core/item.ts'
+import { type ItemHead, toListedState } from '../../../core/item.ts'
 import { partitionsMax } from '../../../core/queue.ts'
 import type { Counts, PartitionCounts, QueueCounts, QueueCountsQuery } from '../../contract/counts.ts'
 import {
@@ -45,7 +45,7 @@ export class CountChanges {
   #latest: Delta | undefined
 
   add(queueId: number, partition: number, count: Count, by = 1): void {
-    const { counts } = this.#deltaOf(queueId, partition)
+    const { counts } = this.#getDelta(queueId, partition)
     counts.set(count, (counts.get(count) ?? 0) + by)
   }
 
@@ -57,7 +57,7 @@ export class CountChanges {
   /** `enter` for `by` waiting items. Letters among them must be counted by group separately. */
   addWaiting(queueId: number, partition: number, createdAt: number, by: number): void {
     this.add(queueId, partition, 'waiting', by)
-    this.#deltaOf(queueId, partition).createdMs += by * sumMs(createdAt)
+    this.#getDelta(queueId, partition).createdMs += by * sumMs(createdAt)
   }
 
   /** Undoes `enter`. `item` is the item as it was counted, before its change. */
@@ -67,7 +67,7 @@ export class CountChanges {
 
   /** `leave` for a leased item that is no letter and of which only the times were read. */
   removeLeased(queueId: number, partition: number, createdAt: number, deadline: number): void {
-    const delta = this.#deltaOf(queueId, partition)
+    const delta = this.#getDelta(queueId, partition)
     delta.counts.set('leased', (delta.counts.get('leased') ?? 0) - 1)
     delta.createdMs -= sumMs(createdAt)
     addLease(delta, deadline, -1)
@@ -75,7 +75,7 @@ export class CountChanges {
 
   /** The last id of a partition is stored with its counts. */
   setLastId(queueId: number, partition: number, id: string): void {
-    this.#deltaOf(queueId, partition).lastId = id
+    this.#getDelta(queueId, partition).lastId = id
   }
 
   /** Adds the changes of another write of the same commit. */
@@ -84,7 +84,7 @@ export class CountChanges {
     for (const queueId of other.#dropped) this.dropQueue(queueId)
     this.letters.merge(other.letters)
     for (const delta of other.#deltas.values()) {
-      const mine = this.#deltaOf(delta.queueId, delta.partition)
+      const mine = this.#getDelta(delta.queueId, delta.partition)
       for (const [count, by] of delta.counts) mine.counts.set(count, (mine.counts.get(count) ?? 0) + by)
       mine.createdMs += delta.createdMs
       mine.leaseMs += delta.leaseMs
@@ -130,15 +130,15 @@ export class CountChanges {
   }
 
   #addItem(queueId: number, item: ItemHead, by: 1 | -1): void {
-    const delta = this.#deltaOf(queueId, item.partition)
-    const gauge = listedState(item)
+    const delta = this.#getDelta(queueId, item.partition)
+    const gauge = toListedState(item)
     delta.counts.set(gauge, (delta.counts.get(gauge) ?? 0) + by)
     if (gauge === 'waiting' || gauge === 'leased') delta.createdMs += by * sumMs(item.createdAt)
     if (item.state === 'leased') addLease(delta, item.lease.deadline, by)
     if (item.groupId !== null) this.letters.addLetter(queueId, item.groupId, item, by)
   }
 
-  #deltaOf(queueId: number, partition: number): Delta {
+  #getDelta(queueId: number, partition: number): Delta {
     // Consecutive items are usually of the same partition.
     if (this.#latest?.queueId === queueId && this.#latest.partition === partition) return this.#latest
     // The key is a number, because creating a text for each item would cost more than counting it.
@@ -167,8 +167,8 @@ export function readCounts(database: Database, queue: string | undefined): Parti
       queue: readText(row, 'queue'),
       partition: readNumber(row, 'partition'),
       ...counts,
-      createdAtMean: meanOf(readText(row, 'created_sum'), counts.waiting + counts.leased),
-      leaseDeadlineMean: meanOf(readText(row, 'lease_sum'), readNumber(row, 'lease_sum_count')),
+      createdAtMean: computeMean(readText(row, 'created_sum'), counts.waiting + counts.leased),
+      leaseDeadlineMean: computeMean(readText(row, 'lease_sum'), readNumber(row, 'lease_sum_count')),
     }
   })
 }
@@ -190,6 +190,6 @@ function sumMs(instant: number): number {
   return Math.floor(instant / 1000) - sumEpochMs
 }
 
-function meanOf(sum: string, count: number): number | null {
+function computeMean(sum: string, count: number): number | null {
   return count === 0 ? null : Math.round((Number(sum) / count + sumEpochMs) * 1000)
 }

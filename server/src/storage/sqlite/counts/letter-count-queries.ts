@@ -31,7 +31,7 @@ export function countLetters(database: Database, { filter, by }: LetterCountsQue
   const { where, values } = printConditions(database, conditions, columns)
   const selected = by.map((name) => byColumns[name])
   const isJoined = hasGroupConditions(filter) || selected.some((column) => column.startsWith('g.'))
-  const rows = database.arrays(
+  const rows = database.readArrays(
     `select sum(c.n)${selected.map((column) => `, ${column}`).join('')} from letter_counts c
        ${isJoined ? 'join groups g on g.id = c.group_id' : ''}
      where ${where}
@@ -79,12 +79,12 @@ export function countOpenSince(
   let open = 0
   // Queue by queue, because the minutes of a queue are next to each other in the index.
   for (const queueId of new Set(ids)) {
-    const row = database.array(countMinutes, minute, queueId, minute) ?? [null, null]
+    const row = database.getArray(countMinutes, minute, queueId, minute) ?? [null, null]
     const [fromMinute, inMinute] = [readNumberOrNull(row, 0) ?? 0, readNumberOrNull(row, 1) ?? 0]
     open += fromMinute - inMinute
     if (inMinute === 0) continue
     for (const state of openStates) {
-      const counted = database.array(countRows, queueId, listedCodes[state], since, end) ?? []
+      const counted = database.getArray(countRows, queueId, listedCodes[state], since, end) ?? []
       open += readNumber(counted, 0)
     }
   }

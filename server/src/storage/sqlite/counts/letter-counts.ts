@@ -4,7 +4,7 @@
  * counts change with the rows, so that totals over millions of letters cost only the number of their groups.
  */
 import { type Instant, usPerSecond } from '../../../core/instant.ts'
-import { type ItemHead, listedState } from '../../../core/item.ts'
+import { type ItemHead, toListedState } from '../../../core/item.ts'
 import type { ListedState } from '../../contract/items.ts'
 import { countRedrives } from '../../shared/counted-filter.ts'
 import type { Database } from '../connection/database.ts'
@@ -17,7 +17,7 @@ export const usPerHour = 60 * usPerMinute
 export const openStates: readonly ListedState[] = ['waiting', 'scheduled', 'dead']
 const isOpen = Array.from({ length: 8 }, (_, code) => openStates.some((state) => listedCodes[state] === code))
 
-type GroupDelta = { queueId: number; groupId: number; state: number; redrives: number; by: number }
+type GroupDelta = { queueId: number; groupId: number; state: number; retryCount: number; by: number }
 type MinuteDelta = { queueId: number; minute: number; by: number }
 type HourDelta = { queueId: number; groupId: number; hour: number; by: number; lastAt: number }
 type CampaignDelta = { campaignId: string; state: number; by: number }
@@ -29,7 +29,7 @@ export class LetterCountChanges {
   readonly #campaigns = new Map<string, CampaignDelta>()
 
   addLetter(queueId: number, groupId: number, item: ItemHead, by: 1 | -1): void {
-    this.add(queueId, groupId, listedState(item), item.redrives, item.diedAt ?? 0, by)
+    this.add(queueId, groupId, toListedState(item), item.retryCount, item.deadLetteredAt ?? 0, by)
   }
 
   /** `addLetter` for a letter of which only these columns were read. */
@@ -38,17 +38,17 @@ export class LetterCountChanges {
     groupId: number,
     state: ListedState,
     redrives: number,
-    diedAt: Instant,
+    deadLetteredAt: Instant,
     by: 1 | -1,
   ): void {
     const counted = countRedrives(redrives)
     const code = listedCodes[state]
     const group = this.#groups.get(groupKey(groupId, code, counted))
-    if (group === undefined) this.#addToGroup({ queueId, groupId, state: code, redrives: counted, by })
+    if (group === undefined) this.#addToGroup({ queueId, groupId, state: code, retryCount: counted, by })
     else group.by += by
     if (!isOpen[code]) return
-    const minute = Math.floor(diedAt / usPerMinute)
-    const before = this.#minutes.get(timeKey(queueId, minute))
+    const minute = Math.floor(deadLetteredAt / usPerMinute)
+    const before = this.#minutes.get(toTimeKey(queueId, minute))
     if (before === undefined) this.#addToMinute({ queueId, minute, by })
     else before.by += by
   }
@@ -83,10 +83,10 @@ export class LetterCountChanges {
   }
 
   write(database: Database): void {
-    for (const { queueId, groupId, state, redrives, by } of this.#groups.values()) {
+    for (const { queueId, groupId, state, retryCount, by } of this.#groups.values()) {
       if (by === 0) continue
-      database.run(addToGroup, queueId, groupId, state, redrives, by)
-      if (by < 0) database.run(dropGroup, queueId, groupId, state, redrives)
+      database.run(addToGroup, queueId, groupId, state, retryCount, by)
+      if (by < 0) database.run(dropGroup, queueId, groupId, state, retryCount)
     }
     for (const { queueId, minute, by } of this.#minutes.values()) {
       if (by === 0) continue
@@ -102,15 +102,15 @@ export class LetterCountChanges {
   }
 
   #addToGroup(delta: GroupDelta): void {
-    merge(this.#groups, groupKey(delta.groupId, delta.state, delta.redrives), delta)
+    merge(this.#groups, groupKey(delta.groupId, delta.state, delta.retryCount), delta)
   }
 
   #addToMinute(delta: MinuteDelta): void {
-    merge(this.#minutes, timeKey(delta.queueId, delta.minute), delta)
+    merge(this.#minutes, toTimeKey(delta.queueId, delta.minute), delta)
   }
 
   #addToHour(delta: HourDelta): void {
-    const key = timeKey(delta.groupId, delta.hour)
+    const key = toTimeKey(delta.groupId, delta.hour)
     const before = this.#hours.get(key)
     if (before !== undefined) before.lastAt = Math.max(before.lastAt, delta.lastAt)
     merge(this.#hours, key, delta)
@@ -128,7 +128,7 @@ function groupKey(groupId: number, state: number, redrives: number): number {
 }
 
 /** Minutes and hours fit in 32 bits, also before 1970. */
-function timeKey(id: number, time: number): number {
+function toTimeKey(id: number, time: number): number {
   return id * 2 ** 32 + time + 2 ** 31
 }
 

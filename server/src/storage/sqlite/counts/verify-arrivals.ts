@@ -9,12 +9,12 @@ import { readQueueNames } from '../queues/queue-names.ts'
 import { usPerHour } from './letter-counts.ts'
 
 /** Rounded down, also before 1970. */
-const hourOf = (instant: string): string =>
+const printHour = (instant: string): string =>
   `(${instant} - (${instant} % ${usPerHour} + ${usPerHour}) % ${usPerHour}) / ${usPerHour}`
 const kept = ['items', 'archive']
   .map(
-    (table) => `select queue_id, group_id, ${hourOf('coalesce(died_at, created_at)')} as died,
-      ${hourOf('created_at')} as created from ${table} where group_id is not null`,
+    (table) => `select queue_id, group_id, ${printHour('coalesce(died_at, created_at)')} as died,
+      ${printHour('created_at')} as created from ${table} where group_id is not null`,
   )
   .join(' union all ')
 const arrivalsFrom = '(select arrivals_from from horizon)'

@@ -17,10 +17,10 @@ const readCounted = `select q.name as queue, c.queue_id, ${countColumnList}
   from counts c join queues q on q.id = c.queue_id order by q.name, c.partition`
 
 export function comparePartitions(database: Database): QueueDifference[] {
-  const rows = byPartition(database.all(countRows))
-  const archived = byPartition(database.all(countArchived))
+  const rows = indexByPartition(database.all(countRows))
+  const archived = indexByPartition(database.all(countArchived))
   return database.all(readCounted).flatMap((row) => {
-    const key = partitionKey(row)
+    const key = toPartitionKey(row)
     const archivedRow = archived.get(key)
     const archivedRows = archivedRow === undefined ? 0 : readNumber(archivedRow, 'n')
     const differences = comparePartition(decodeCounts(row), decodeGauges(rows.get(key)), archivedRows)
@@ -61,10 +61,10 @@ function repairPartition(database: Database, id: number, partition: number): voi
     update counts set accepted = ${parts.join(' + ')} where queue_id = ${id} and partition = ${partition};`)
 }
 
-function byPartition(rows: readonly Row[]): Map<string, Row> {
-  return new Map(rows.map((row) => [partitionKey(row), row]))
+function indexByPartition(rows: readonly Row[]): Map<string, Row> {
+  return new Map(rows.map((row) => [toPartitionKey(row), row]))
 }
 
-function partitionKey(row: Row): string {
+function toPartitionKey(row: Row): string {
   return `${readNumber(row, 'queue_id')}/${readNumber(row, 'partition')}`
 }

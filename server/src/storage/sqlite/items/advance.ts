@@ -12,7 +12,7 @@ const dueSql = `select ${itemColumnList} from items where due_at <= ? order by d
 
 export function advance(transaction: Transaction, command: Advance): AdvanceResult {
   const { database, queueCache } = transaction
-  const rows = database.arrays(dueSql, command.now, command.countMax)
+  const rows = database.readArrays(dueSql, command.now, command.countMax)
   const changes = rows.map((row) => {
     const queueRow = queueCache.getById(readQueueId(row))
     const item = toItem(row, queueRow.queue.name)
@@ -22,7 +22,7 @@ export function advance(transaction: Transaction, command: Advance): AdvanceResu
   return { changes, isMore: rows.length === command.countMax }
 }
 
-export function nextDueAt(database: Database): Instant | null {
+export function readNextDueAt(database: Database): Instant | null {
   const row = database.get('select due_at from items where due_at is not null order by due_at limit 1')
   return row === undefined ? null : readNumber(row, 'due_at')
 }

@@ -1,4 +1,4 @@
-import { later } from '../../../core/instant.ts'
+import { addDuration } from '../../../core/instant.ts'
 import type { Leased } from '../../../core/item.ts'
 import type { LeaseItems } from '../../contract/items.ts'
 import { stepBytesMax } from '../../shared/byte-budget.ts'
@@ -18,14 +18,14 @@ export function lease({ database, queueCache, countChanges }: Transaction, comma
   const { now, holders } = command
   const queueRow = queueCache.getWithPartition(command.queue, command.partition)
   if (queueRow.queue.isPaused || holders.length === 0) return []
-  const deadline = later(now, queueRow.queue.leaseUs)
+  const deadline = addDuration(now, queueRow.queue.leaseTimeoutUs)
   let bytes = 0
   // All callers wait for the writer, so it does not read large items beyond the byte budget.
   const isEnough = (row: Values): boolean => {
     bytes += readPayloadBytes(row)
     return bytes >= stepBytesMax
   }
-  const rows = database.arraysUntil(isEnough, readySql, queueRow.id, command.partition, holders.length)
+  const rows = database.readArraysUntil(isEnough, readySql, queueRow.id, command.partition, holders.length)
   return rows.map((row, index) => {
     const item = toItem(row, command.queue)
     if (item.state !== 'waiting') throw new Error(`item ${item.id} is ready but ${item.state}`)

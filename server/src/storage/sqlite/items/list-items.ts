@@ -2,7 +2,7 @@ import type { Item } from '../../../core/item.ts'
 import type { ArchivedItem } from '../../contract/archive.ts'
 import type { ItemsQuery, ListedState } from '../../contract/items.ts'
 import { isNullableOrder, orderColumn } from '../../shared/item-order.ts'
-import { queueNotFound } from '../../shared/queue-checks.ts'
+import { createQueueNotFoundError } from '../../shared/queue-checks.ts'
 import type { Bound, Database, Values } from '../connection/database.ts'
 import { readQueueIds } from '../queues/queue-names.ts'
 import { headColumnList, itemColumnList, readArchivedAt, toItem } from './rows.ts'
@@ -31,7 +31,7 @@ export function listArchive(database: Database, query: ItemsQuery): ArchivedItem
 
 function selectRows(database: Database, query: ItemsQuery, table: string, columns: string): Values[] {
   const [queueId] = readQueueIds(database, [query.queue])
-  if (queueId === undefined) throw queueNotFound(query.queue)
+  if (queueId === undefined) throw createQueueNotFoundError(query.queue)
   const { conditions, values } = createConditions(query, queueId)
   const column = orderColumn(query)
   const direction = query.isDescending ? 'desc' : 'asc'
@@ -41,7 +41,7 @@ function selectRows(database: Database, query: ItemsQuery, table: string, column
     bytes += measureRow(row)
     return bytes >= (query.bytesMax ?? Number.POSITIVE_INFINITY)
   }
-  return database.arraysUntil(
+  return database.readArraysUntil(
     isEnough,
     `select ${columns} from ${table} where ${conditions.join(' and ')} order by ${order} limit +?`,
     ...values,

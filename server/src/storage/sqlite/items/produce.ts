@@ -1,4 +1,4 @@
-import { later } from '../../../core/instant.ts'
+import { addDuration } from '../../../core/instant.ts'
 import type { Produce, ProduceResult } from '../../contract/items.ts'
 import { checkSameItems, digestItems } from '../../shared/items-digest.ts'
 import { createProducedItem } from '../../shared/new-item.ts'
@@ -13,7 +13,7 @@ export function produce(transaction: Transaction, command: Produce): ProduceResu
   const digest = command.once ? digestItems(command.items) : ''
   const first = command.once && findFirstResult(transaction, queueRow, command, command.once, digest)
   if (first) return first
-  const ids = queueCache.nextIds(queueRow, command.partition, command.now, command.items.length, countChanges)
+  const ids = queueCache.allocateIds(queueRow, command.partition, command.now, command.items.length, countChanges)
   for (const [index, id] of ids.entries()) {
     insertItem(transaction, queueRow, createProducedItem(command, index, queueRow.queue, id))
   }
@@ -23,7 +23,7 @@ export function produce(transaction: Transaction, command: Produce): ProduceResu
 }
 
 function toResult(command: Produce, queueRow: QueueRow, ids: readonly string[]): ProduceResult {
-  const deadline = later(command.now, queueRow.queue.leaseUs)
+  const deadline = addDuration(command.now, queueRow.queue.leaseTimeoutUs)
   return { ids, partition: command.partition, deadline, isRepeat: false }
 }
 

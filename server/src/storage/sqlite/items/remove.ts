@@ -1,11 +1,11 @@
-import { type ItemHead, listedState } from '../../../core/item.ts'
+import { type ItemHead, toListedState } from '../../../core/item.ts'
 import { discardLetter } from '../../../core/letter.ts'
 import { guardedClass } from '../../../core/letter-class.ts'
 import { decideRemoval } from '../../../core/letter-decisions.ts'
 import type { Clear, Delete, ListedState } from '../../contract/items.ts'
 import type { Results } from '../../contract/storage.ts'
 import { takeStep } from '../../shared/byte-budget.ts'
-import { clearedStates } from '../../shared/cleared-states.ts'
+import { listClearedStates } from '../../shared/cleared-states.ts'
 import { checkMayClear } from '../../shared/queue-checks.ts'
 import {
   checkNotRedriving,
@@ -13,7 +13,7 @@ import {
   idsAuditedMax,
   nothingRemoved,
   type Removed,
-  removalEntries,
+  createRemovalEntries,
   removeResult,
 } from '../../shared/removals.ts'
 import { readNumber } from '../../shared/row-values.ts'
@@ -33,7 +33,7 @@ export function deleteItems(transaction: Transaction, command: Delete): Results[
     where queue_id = ? and partition = ? and id = ?`
   const rows: Values[] = []
   for (const id of [...new Set(command.ids)].sort()) {
-    const row = database.array(sql, queueRow.id, command.partition, id)
+    const row = database.getArray(sql, queueRow.id, command.partition, id)
     if (row !== undefined) rows.push(row)
   }
   const { step, isMore } = takeStep(rows, readPayloadLength, Number.POSITIVE_INFINITY)
@@ -41,8 +41,8 @@ export function deleteItems(transaction: Transaction, command: Delete): Results[
   for (const item of items) checkNotRedriving(item)
   const done = removeAll(transaction, queueRow, items, command)
   const ids = items.slice(0, idsAuditedMax).map(({ id }) => id)
-  insertAudit(database, removalEntries(command.trace, command.queue, done, { ids }))
-  return removeResult(done, isMore ? lastId(items) : null)
+  insertAudit(database, createRemovalEntries(command.audit, command.queue, done, { ids }))
+  return removeResult(done, isMore ? getLastId(items) : null)
 }
 
 export function clear(transaction: Transaction, command: Clear): Results['clear'] {
@@ -50,7 +50,7 @@ export function clear(transaction: Transaction, command: Clear): Results['clear'
     command.partition === undefined
       ? transaction.queueCache.get(command.queue)
       : transaction.queueCache.getWithPartition(command.queue, command.partition)
-  const states = clearedStates(command)
+  const states = listClearedStates(command)
   if (states.length === 0) return removeResult(nothingRemoved, null)
   if (command.isForced !== true && queueRow.queue.letterClass === guardedClass) {
     checkMayClear(queueRow.queue, countLetters(transaction, queueRow, states))
@@ -61,19 +61,19 @@ export function clear(transaction: Transaction, command: Clear): Results['clear'
   const { partition, countMax, after = '' } = command
   const first = partition ?? 0
   const last = partition ?? queueRow.queue.partitions - 1
-  const rows = transaction.database.arrays(sql, queueRow.id, first, last, after, countMax)
+  const rows = transaction.database.readArrays(sql, queueRow.id, first, last, after, countMax)
   const { step, isMore } = takeStep(rows, readPayloadLength, countMax)
   const items = readHeads(queueRow, step)
   const done = removeAll(transaction, queueRow, items, command)
-  insertAudit(transaction.database, removalEntries(command.trace, command.queue, done))
-  return removeResult(done, isMore ? lastId(items) : null)
+  insertAudit(transaction.database, createRemovalEntries(command.audit, command.queue, done))
+  return removeResult(done, isMore ? getLastId(items) : null)
 }
 
 function readHeads({ queue }: QueueRow, rows: readonly Values[]): ItemHead[] {
   return rows.map((row) => toItemHead(row, queue.name))
 }
 
-function lastId(items: readonly ItemHead[]): string | null {
+function getLastId(items: readonly ItemHead[]): string | null {
   return items.at(-1)?.id ?? null
 }
 
@@ -87,7 +87,7 @@ export function countLetters(
   const codes = JSON.stringify(states.map((state) => listedCodes[state]))
   const sql = `select coalesce(sum(n), 0) from letter_counts
     where queue_id = ? and state in (select value from json_each(?))`
-  const row = database.array(sql, id, codes)
+  const row = database.getArray(sql, id, codes)
   return row === undefined ? 0 : readNumber(row, 0)
 }
 
@@ -95,17 +95,17 @@ function removeAll(
   transaction: Transaction,
   queueRow: QueueRow,
   items: readonly ItemHead[],
-  { now = transaction.now(), trace }: Delete | Clear,
+  { now = transaction.now(), audit }: Delete | Clear,
 ): Removed {
   const letters: Record<string, number> = {}
   const discarded: Removed['discarded'][number][] = []
   let [removed, kept] = [0, 0]
   for (const item of items) {
     const removal = decideRemoval(item)
-    const state = listedState(item)
+    const state = toListedState(item)
     if (removal === 'keep') kept++
     else if (removal === 'discard') {
-      rewriteRow(transaction, queueRow, item, discardLetter(item, discardReason(trace), now))
+      rewriteRow(transaction, queueRow, item, discardLetter(item, discardReason(audit), now))
       discarded.push({ letterId: item.rootId, state })
     } else {
       removed++
@@ -127,12 +127,12 @@ export function deleteStep(
 ): Pick<Removed, 'removed' | 'letters'> | undefined {
   const sql = `select ${headColumnList}, length(payload) from items where queue_id = ?
     order by partition, id limit +?`
-  const rows = transaction.database.arrays(sql, queueRow.id, countMax)
+  const rows = transaction.database.readArrays(sql, queueRow.id, countMax)
   const { step, isMore } = takeStep(rows, readPayloadLength, countMax)
   if (!isMore) return undefined
   const letters: Record<string, number> = {}
   for (const item of readHeads(queueRow, step)) {
-    const state = listedState(item)
+    const state = toListedState(item)
     if (item.origin !== null) letters[state] = (letters[state] ?? 0) + 1
     removeItem(transaction, queueRow, item)
   }

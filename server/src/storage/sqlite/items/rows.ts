@@ -1,21 +1,21 @@
 /** The rows of the tables `items` and `archive`: their columns, encoder and decoder. */
 import type { Instant } from '../../../core/instant.ts'
-import { type Item, type ItemHead, type ListedState, listedState } from '../../../core/item.ts'
+import { type Item, type ItemHead, type ListedState, toListedState } from '../../../core/item.ts'
 import { isRedriving, noDeadline } from '../../../core/letter.ts'
-import { dueAt } from '../../../core/transitions.ts'
+import { computeDueAt } from '../../../core/transitions.ts'
 import { headBytes, type ListedLetter, redrivesCounted } from '../../contract/letters.ts'
 import {
-  factsFromText,
-  factsToText,
-  failureFromText,
-  failureToText,
-  headersFromText,
-  headersToText,
-  historyFromText,
-  historyToText,
-  leaseDeadlineOf,
-  originFromText,
-  originToText,
+  decodeFacts,
+  encodeFacts,
+  decodeFailure,
+  encodeFailure,
+  decodeHeaders,
+  encodeHeaders,
+  decodeHistory,
+  encodeHistory,
+  toLeaseDeadline,
+  decodeOrigin,
+  encodeOrigin,
   withState,
 } from '../../shared/item-row.ts'
 import type { Bound, Values } from '../connection/database.ts'
@@ -83,7 +83,7 @@ const at = Object.fromEntries(itemColumns.map((column, position) => [column, pos
 export const itemColumnList = itemColumns.join(', ')
 
 /** The columns at the same positions in the row, but with nothing in the columns of `omitted`. */
-export function columnsWithout(omitted: readonly string[]): string {
+export function omitColumns(omitted: readonly string[]): string {
   return itemColumns
     .map((column) => {
       if (!omitted.includes(column)) return column
@@ -93,19 +93,19 @@ export function columnsWithout(omitted: readonly string[]): string {
 }
 
 /** For `toItemHead`: rules decide without the bytes of an item. */
-export const headColumnList = columnsWithout(['key', 'headers', 'payload'])
+export const headColumnList = omitColumns(['key', 'headers', 'payload'])
 
 /** `keyRun`: for a new letter with a key, see letters/key-runs.ts. */
-export function itemValues(queueRow: QueueRow, item: Item, keyRun: number | null = null): Bound[] {
-  return rowValues(queueRow, item, item.key, headersToText(item.headers), keyRun, item.payload)
+export function toItemValues(queueRow: QueueRow, item: Item, keyRun: number | null = null): Bound[] {
+  return toRowValues(queueRow, item, item.key, encodeHeaders(item.headers), keyRun, item.payload)
 }
 
 /** With null in the columns of the bytes, for an update that leaves these columns out. */
-export function headValues(queueRow: QueueRow, head: ItemHead): Bound[] {
-  return rowValues(queueRow, head, null, null, null, null)
+export function toHeadValues(queueRow: QueueRow, head: ItemHead): Bound[] {
+  return toRowValues(queueRow, head, null, null, null, null)
 }
 
-function rowValues(
+function toRowValues(
   queueRow: QueueRow,
   head: ItemHead,
   key: Uint8Array | null,
@@ -133,28 +133,28 @@ function rowValues(
     head.expireDeadline,
     head.state === 'waiting' ? head.availableAt : null,
     head.state === 'leased' ? head.lease.holder : null,
-    leaseDeadlineOf(head),
+    toLeaseDeadline(head),
     'endedAt' in head ? head.endedAt : null,
-    head.diedAt,
-    dueAtColumn(head, queueRow),
-    failureToText(head.failure),
-    originToText(head.origin),
+    head.deadLetteredAt,
+    computeDueAtColumn(head, queueRow),
+    encodeFailure(head.failure),
+    encodeOrigin(head.origin),
     head.letterId,
-    head.redrives,
+    head.retryCount,
     head.groupId,
-    head.groupId === null ? null : listedCodes[listedState(head)],
-    head.groupId === null ? null : Math.min(head.redrives, redrivesCounted),
+    head.groupId === null ? null : listedCodes[toListedState(head)],
+    head.groupId === null ? null : Math.min(head.retryCount, redrivesCounted),
     head.letter?.nextRedriveAt ?? null,
-    historyToText(head.history),
-    head.letter && factsToText(head.letter),
+    encodeHistory(head.history),
+    head.letter && encodeFacts(head.letter),
     keyRun,
     payload,
   ]
 }
 
 /** A letter whose redrive is an item of this store has no due time: its redrive ends with that item. */
-function dueAtColumn(head: ItemHead, { queue }: QueueRow): Instant | null {
-  const time = dueAt(head, queue)
+function computeDueAtColumn(head: ItemHead, { queue }: QueueRow): Instant | null {
+  const time = computeDueAt(head, queue)
   return time === noDeadline && isRedriving(head) ? null : time
 }
 
@@ -211,22 +211,22 @@ function decode(row: Values, queueName: string): Item {
     encoding: row[at.encoding] as string,
     reference: row[at.reference] as string,
     key: row[at.key] as Uint8Array | null,
-    headers: headersFromText(row[at.headers] as string | null),
+    headers: decodeHeaders(row[at.headers] as string | null),
     payload: row[at.payload] as Uint8Array,
     createdAt: row[at.created_at] as number,
     updatedAt: row[at.updated_at] as number,
     expireDeadline: row[at.expire_deadline] as number,
-    failure: failureFromText(row[at.failure] as string | null),
-    origin: originFromText(row[at.origin] as string | null),
-    diedAt: row[at.died_at] as number | null,
+    failure: decodeFailure(row[at.failure] as string | null),
+    origin: decodeOrigin(row[at.origin] as string | null),
+    deadLetteredAt: row[at.died_at] as number | null,
     letterId: row[at.letter_id] as string | null,
     redrives: row[at.redrives] as number,
     groupId,
-    history: historyFromText(row[at.history] as string | null),
+    history: decodeHistory(row[at.history] as string | null),
     letter:
       groupId === null
         ? null
-        : factsFromText(row[at.letter] as string | null, row[at.redrive_at] as number | null),
+        : decodeFacts(row[at.letter] as string | null, row[at.redrive_at] as number | null),
   }
   return withState(base, decodeListedState(row[at.state]), {
     availableAt: row[at.available_at] as number | null,

@@ -49,10 +49,10 @@ function tryCompletePlain(transaction: Transaction, command: Complete): SettleRe
   const { database, queueCache, countChanges } = transaction
   const { partition, ids } = command
   const queueRow = queueCache.getWithPartition(command.queue, partition)
-  if (queueRow.queue.keepDoneUs > 0 || new Set(ids).size < ids.length) return undefined
+  if (queueRow.queue.doneRetentionUs > 0 || new Set(ids).size < ids.length) return undefined
   const rows: Values[] = []
   for (const id of ids) {
-    const row = database.array(plainSql, queueRow.id, partition, id)
+    const row = database.getArray(plainSql, queueRow.id, partition, id)
     if (row === undefined || readNumber(row, 3) !== 1) return undefined
     rows.push(row)
   }
@@ -96,13 +96,13 @@ export function correctLeases(
   { step, now, after }: CorrectLeases,
 ): CorrectLeasesResult {
   const { database, queueCache, countChanges } = transaction
-  if (database.array('select 1 from counts where leased > 0 limit 1') === undefined) {
+  if (database.getArray('select 1 from counts where leased > 0 limit 1') === undefined) {
     return { corrected: 0, next: null }
   }
   const given = leasesOfStep(step, now)
   const from = after ?? { deadline: firstDeadline(step, now), key: '' }
   const values = [given.after, given.until, from.deadline, from.key, leasesExamined]
-  const rows = database.arrays(examineSql, ...values)
+  const rows = database.readArrays(examineSql, ...values)
   let corrected = 0
   for (const row of rows) {
     if (readNumber(row, 4) === 0) continue
@@ -137,7 +137,7 @@ export function findItem(
   partition: number,
   id: string,
 ): Item | undefined {
-  const row = database.array(findSql, queueRow.id, partition, id)
+  const row = database.getArray(findSql, queueRow.id, partition, id)
   return row && toItem(row, queueRow.queue.name)
 }
 

@@ -1,10 +1,10 @@
 /** Inserts, rewrites and deletes rows of `items`, each together with its counts. */
 import type { Instant } from '../../../core/instant.ts'
 import type { Item, ItemHead } from '../../../core/item.ts'
-import { failedAgainAt, isRegrouped } from '../../../core/letter.ts'
+import { computeFailedAgainAt, isRegrouped } from '../../../core/letter.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
-import { headValues, itemColumnList, itemColumns, itemValues } from './rows.ts'
+import { toHeadValues, itemColumnList, itemColumns, toItemValues } from './rows.ts'
 
 /** The number of the arrival of a letter that is stored or restored now (migrations/0003_arrivals.ts). */
 export const arrivalSql = '(select number from arrivals)'
@@ -22,15 +22,15 @@ export function insertItem(transaction: Transaction, queueRow: QueueRow, item: I
   let stored = item
   let keyRun: number | null = null
   if (item.origin !== null) {
-    const seenAt = item.diedAt ?? item.createdAt
+    const seenAt = item.deadLetteredAt ?? item.createdAt
     // Check the source id first, so that no group is created for a letter that is not stored.
     const isNew = () => !hasSource(transaction, queueRow, item.sourceId)
     const groupId = groups.findOrCreate(queueRow, item, seenAt, isNew)
     if (groupId === undefined) return undefined
     stored = { ...item, groupId }
-    if (item.key !== null) keyRun = keyRuns.next()
+    if (item.key !== null) keyRun = keyRuns.allocate()
   }
-  if (database.run(chooseInsert(item), ...itemValues(queueRow, stored, keyRun)) === 0) return undefined
+  if (database.run(chooseInsert(item), ...toItemValues(queueRow, stored, keyRun)) === 0) return undefined
   countChanges.enter(queueRow.id, stored)
   return stored
 }
@@ -51,7 +51,7 @@ export function acceptItem(transaction: Transaction, queueRow: QueueRow, item: I
   if (stored === undefined) return false
   transaction.countChanges.add(queueRow.id, item.partition, 'accepted')
   if (stored.groupId !== null)
-    countArrival(transaction, queueRow, stored.groupId, stored.diedAt ?? stored.createdAt)
+    countArrival(transaction, queueRow, stored.groupId, stored.deadLetteredAt ?? stored.createdAt)
   return true
 }
 
@@ -69,7 +69,7 @@ export function countArrival(
 export function hasSource({ database }: Transaction, queueRow: QueueRow, sourceId: string | null): boolean {
   if (sourceId === null) return false
   const sql = 'select 1 from items where queue_id = ? and source_id = ?'
-  return database.array(sql, queueRow.id, sourceId) !== undefined
+  return database.getArray(sql, queueRow.id, sourceId) !== undefined
 }
 
 /** All columns that can change: not the bytes, and not the run of the key. */
@@ -114,7 +114,7 @@ const updateFailure = createUpdate([...stateColumns, 'failure', 'history'])
 const updateGroup = createUpdate([...stateColumns, 'failure', 'history', 'group_id'])
 
 function chooseUpdate(before: ItemHead, after: ItemHead): Update {
-  if (before.id !== after.id || before.diedAt !== after.diedAt) return updateAll
+  if (before.id !== after.id || before.deadLetteredAt !== after.deadLetteredAt) return updateAll
   if (before.groupId !== after.groupId) return updateGroup
   return before.failure === after.failure && before.history === after.history ? updateState : updateFailure
 }
@@ -131,14 +131,14 @@ export function rewriteRow(
   const stored = hasFailed
     ? { ...after, groupId: groups.findOrCreate(queueRow, after, after.updatedAt) ?? null }
     : after
-  const values = headValues(queueRow, stored)
+  const values = toHeadValues(queueRow, stored)
   const { sql, positions } = chooseUpdate(before, stored)
   const changed = positions.map((position) => values[position] ?? null)
   database.run(sql, ...changed, queueRow.id, before.partition, before.id)
   countChanges.leave(queueRow.id, before)
   countChanges.enter(queueRow.id, stored)
   if (hasFailed && stored.groupId !== null)
-    countArrival(transaction, queueRow, stored.groupId, failedAgainAt(after))
+    countArrival(transaction, queueRow, stored.groupId, computeFailedAgainAt(after))
 }
 
 const deleteSql = 'delete from items where queue_id = ? and partition = ? and id = ?'

@@ -31,7 +31,7 @@ export function recordReplays(transaction: Transaction, command: RecordKafkaRepl
   return replays.map((replay) => {
     const { letterId, number, cluster, topic, offset, group, contentHash } = replay
     const item = findItem(database, queueRow, partition, replay.itemId)
-    if (item?.state !== 'leased' || item.letterId !== letterId || item.redrives !== number)
+    if (item?.state !== 'leased' || item.letterId !== letterId || item.retryCount !== number)
       return { letterId, isRecorded: false }
     executeTransition(transaction, queueRow, item, handOver(), now)
     // The record may have died already: then the redrive has ended, and nothing waits for its outcome.
@@ -100,7 +100,7 @@ export function listUnpassedPartitions(
   const found: UnpassedPartition[] = []
   while (found.length < countMax) {
     const { group, topic, partition } = found.at(-1) ?? { group: '', topic: '', partition: -1 }
-    const row = database.array(nextUnpassedSql, cluster, group, topic, partition)
+    const row = database.getArray(nextUnpassedSql, cluster, group, topic, partition)
     if (row === undefined) break
     found.push({ group: readText(row, 0), topic: readText(row, 1), partition: readNumber(row, 2) })
   }

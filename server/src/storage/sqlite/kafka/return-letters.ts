@@ -1,7 +1,7 @@
 import { decideReturn, undoRedriveEnd } from '../../../core/kafka/return-letter.ts'
 import { endRedrive } from '../../../core/letter.ts'
 import type { ReturnLetters, ReturnResult } from '../../contract/kafka.ts'
-import { letterNotFound } from '../../shared/letter-not-found.ts'
+import { createLetterNotFoundError } from '../../shared/letter-not-found.ts'
 import { rewriteRow } from '../items/write-rows.ts'
 import { findLetter } from '../letters/letter-rows.ts'
 import { endLetter } from '../letters/redrive-ends.ts'
@@ -13,7 +13,7 @@ export function returnLetters(transaction: Transaction, command: ReturnLetters):
   const { returns, now } = command
   return returns.map(({ letterId, number, failure }): ReturnResult => {
     const found = findLetter(transaction, letterId)
-    if (found === undefined) throw letterNotFound(letterId)
+    if (found === undefined) throw createLetterNotFoundError(letterId)
     const { queueRow, letter } = found
     const decision = decideReturn(letter, number)
     forgetReplays(transaction, { op: 'forget-kafka-replays', replays: [{ letterId, number }] })

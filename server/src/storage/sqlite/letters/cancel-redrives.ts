@@ -5,7 +5,7 @@ import type { ItemHead, LeasedHead } from '../../../core/item.ts'
 import { cancelRedrive } from '../../../core/letter.ts'
 import { type CancelRefusal, findCancelRefusal, locateRedrivenItem } from '../../../core/letter-decisions.ts'
 import type { CancelRedriveResult, CancelRedrives } from '../../contract/letters.ts'
-import { letterEntries } from '../../shared/audit-entries.ts'
+import { createLetterEntries } from '../../shared/audit-entries.ts'
 import { insertAudit } from '../audit/audit.ts'
 import { moveLetter } from '../campaigns/campaign-letters.ts'
 import { headColumnList, toItemHead } from '../items/rows.ts'
@@ -16,7 +16,7 @@ import { findLetter, locateMissing } from './letter-rows.ts'
 
 export function cancelRedrives(transaction: Transaction, command: CancelRedrives): CancelRedriveResult[] {
   const results = command.letterIds.map((letterId) => cancel(transaction, command, letterId))
-  insertAudit(transaction.database, letterEntries(command.trace, results))
+  insertAudit(transaction.database, createLetterEntries(command.audit, results))
   return results
 }
 
@@ -48,6 +48,6 @@ function findItem(
   const location = locateRedrivenItem(letter)
   const queueRow = location && queueCache.find(location.queue)
   if (location === undefined || queueRow === undefined) return undefined
-  const row = database.array(findItemSql, queueRow.id, location.partition, location.id)
+  const row = database.getArray(findItemSql, queueRow.id, location.partition, location.id)
   return row && { queueRow, item: toItemHead(row, queueRow.queue.name) }
 }

@@ -1,7 +1,7 @@
 import { discardLetter } from '../../../core/letter.ts'
 import { findDiscardRefusal } from '../../../core/letter-decisions.ts'
 import type { DiscardLetters, DiscardResult } from '../../contract/letters.ts'
-import { letterEntries } from '../../shared/audit-entries.ts'
+import { createLetterEntries } from '../../shared/audit-entries.ts'
 import { insertAudit } from '../audit/audit.ts'
 import { moveLetter } from '../campaigns/campaign-letters.ts'
 import { rewriteRow } from '../items/write-rows.ts'
@@ -23,6 +23,6 @@ export function discardLetters(transaction: Transaction, command: DiscardLetters
     if (campaign) moveLetter(transaction, campaign, 'pending', 'discarded', '', now)
     return { letterId, isDiscarded: true, refusal: null }
   })
-  insertAudit(transaction.database, letterEntries(command.trace, results))
+  insertAudit(transaction.database, createLetterEntries(command.audit, results))
   return results
 }

@@ -3,8 +3,8 @@ import type { EditLetter, LetterEdit } from '../../contract/letters.ts'
 import { editEntries } from '../../shared/audit-entries.ts'
 import { stepBytesMax } from '../../shared/byte-budget.ts'
 import { decodeEdit } from '../../shared/edit-row.ts'
-import { headersToText } from '../../shared/item-row.ts'
-import { letterNotFound } from '../../shared/letter-not-found.ts'
+import { encodeHeaders } from '../../shared/item-row.ts'
+import { createLetterNotFoundError } from '../../shared/letter-not-found.ts'
 import { readNumberOrNull } from '../../shared/row-values.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Database } from '../connection/database.ts'
@@ -23,10 +23,10 @@ export function editLetter(transaction: Transaction, command: EditLetter): { num
 /** Returns the number of the new edited version. */
 export function insertEdit({ database }: Transaction, edit: Omit<EditLetter, 'op'>): number {
   const { letterId, payload, key, headers, actor, now } = edit
-  const row = database.array(letterSql, letterId)
-  if (row === undefined) throw letterNotFound(letterId)
+  const row = database.getArray(letterSql, letterId)
+  if (row === undefined) throw createLetterNotFoundError(letterId)
   const letter = toItem(row, '')
-  const last = database.array('select max(number) from letter_edits where letter_id = ?', letterId)
+  const last = database.getArray('select max(number) from letter_edits where letter_id = ?', letterId)
   const number = (readNumberOrNull(last ?? [null], 0) ?? 0) + 1
   database.run(
     insertSql,
@@ -36,10 +36,10 @@ export function insertEdit({ database }: Transaction, edit: Omit<EditLetter, 'op
     now,
     actor,
     key === undefined ? letter.key : key,
-    headersToText(headers ?? letter.headers),
+    encodeHeaders(headers ?? letter.headers),
     payload ?? letter.payload,
   )
-  insertAudit(database, editEntries(edit.trace, letterId, number, edit))
+  insertAudit(database, editEntries(edit.audit, letterId, number, edit))
   return number
 }
 

@@ -87,10 +87,10 @@ export class GroupCache {
   }
 
   #insert(queueRow: QueueRow, index: GroupIndex, cause: Cause, seenAt: Instant): number {
-    const { fingerprint, bucket, origin, reason, slug, errorClass, title, template } = cause
+    const { fingerprint, bucket, origin, errorCode, slug, errorClass, title, template } = cause
     const causeKey = this.#findCauseKey(cause)
     const id = readNumber(
-      this.#database.array(
+      this.#database.getArray(
         insertSql,
         ...[
           queueRow.id,
@@ -98,7 +98,7 @@ export class GroupCache {
           causeKey,
           bucket,
           origin,
-          reason,
+          errorCode,
           slug,
           errorClass,
           title,
@@ -121,7 +121,7 @@ export class GroupCache {
 
   /** The key of a group in another queue that has the same cause, or a new one. */
   #findCauseKey({ bucket, template, causeKey }: Cause): string {
-    const groups = this.#database.arrays(findCauseSql, bucket).map((row) => ({
+    const groups = this.#database.readArrays(findCauseSql, bucket).map((row) => ({
       id: readNumber(row, 0),
       template: readText(row, 1),
       causeKey: readText(row, 2),
@@ -138,7 +138,7 @@ export class GroupCache {
     const sql = `select fingerprint, id, first_seen_at, origin, bucket, template, merged_into is not null
       from groups where queue_id = ? order by id`
     const index = new GroupIndex()
-    for (const row of this.#database.arrays(sql, queueId)) {
+    for (const row of this.#database.readArrays(sql, queueId)) {
       const id = readNumber(row, 1)
       index.add({
         id,

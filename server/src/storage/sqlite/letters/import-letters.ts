@@ -1,7 +1,7 @@
 /** Imports captured letters, which arrive encoded from the server's thread (threads/capture-encoding.ts). */
 import type { Cause } from '../../../core/cause.ts'
-import { type Instant, later } from '../../../core/instant.ts'
-import { firstRedriveAt } from '../../../core/letter.ts'
+import { type Instant, addDuration } from '../../../core/instant.ts'
+import { computeFirstRedriveAt } from '../../../core/letter.ts'
 import { countRedrives } from '../../shared/counted-filter.ts'
 import { checkTakesLetters, refuseRepeats } from '../../shared/queue-checks.ts'
 import { readText } from '../../shared/row-values.ts'
@@ -44,8 +44,8 @@ type NewRow = Readonly<{
   id: string
   sourceId: string | null
   groupId: number
-  redrives: number
-  diedAt: Instant
+  retryCount: number
+  deadLetteredAt: Instant
   expireDeadline: Instant
   values: readonly Bound[]
 }>
@@ -55,7 +55,7 @@ export function importLetters(transaction: Transaction, letters: EncodedLetters)
   const { queueCache, countChanges } = transaction
   const queueRow = queueCache.getWithPartition(letters.queue, letters.partition)
   checkTakesLetters(queueRow.queue)
-  const ids = queueCache.nextIds(queueRow, letters.partition, letters.now, letters.count, countChanges)
+  const ids = queueCache.allocateIds(queueRow, letters.partition, letters.now, letters.count, countChanges)
   return new LetterImport(transaction, queueRow, letters).run(ids)
 }
 
@@ -109,7 +109,7 @@ class LetterImport {
       failure,
       origin,
       history,
-      redrives,
+      retryCount,
       causeIndex,
       keyBytes,
       payloadBytes,
@@ -118,9 +118,9 @@ class LetterImport {
     const { queue, id: queueId } = this.#queueRow
     const key = keyBytes === null ? null : this.#takeBytes(keyBytes)
     const payload = this.#takeBytes(payloadBytes)
-    const expireDeadline = givenDeadline ?? later(now, queue.expireUs)
-    const diedAt: Instant = givenDiedAt ?? now
-    const groupId = this.#findGroup(causeIndex, diedAt, sourceId)
+    const expireDeadline = givenDeadline ?? addDuration(now, queue.expireTimeoutUs)
+    const deadLetteredAt: Instant = givenDiedAt ?? now
+    const groupId = this.#findGroup(causeIndex, deadLetteredAt, sourceId)
     if (groupId === undefined) {
       this.#reject(sourceId, expireDeadline)
       return
@@ -142,25 +142,25 @@ class LetterImport {
       now,
       now,
       expireDeadline,
-      diedAt,
+      deadLetteredAt,
       failure,
       origin,
-      redrives,
+      retryCount,
       groupId,
-      countRedrives(redrives),
-      firstRedriveAt(now, queue.redrive, this.#random),
+      countRedrives(retryCount),
+      computeFirstRedriveAt(now, queue.redrive, this.#random),
       history,
-      key && this.#transaction.keyRuns.next(),
+      key && this.#transaction.keyRuns.allocate(),
       payload,
     ]
-    this.#rows.push({ id, sourceId, groupId, redrives, diedAt, expireDeadline, values })
+    this.#rows.push({ id, sourceId, groupId, retryCount, deadLetteredAt, expireDeadline, values })
   }
 
   /**
    * Undefined: the letter exists already, and no group is created for a letter that is not stored. The rows
    * before it are inserted first, because one of them may have its source id.
    */
-  #findGroup(causeIndex: number, diedAt: Instant, sourceId: string | null): number | undefined {
+  #findGroup(causeIndex: number, deadLetteredAt: Instant, sourceId: string | null): number | undefined {
     const cached = this.#groupIds[causeIndex]
     if (cached !== undefined) return cached
     const cause = this.#letters.causes[causeIndex] as Cause
@@ -168,7 +168,7 @@ class LetterImport {
       this.#flush()
       return !hasSource(this.#transaction, this.#queueRow, sourceId)
     }
-    const groupId = this.#transaction.groups.findOrCreateByCause(this.#queueRow, cause, diedAt, isNew)
+    const groupId = this.#transaction.groups.findOrCreateByCause(this.#queueRow, cause, deadLetteredAt, isNew)
     this.#groupIds[causeIndex] = groupId
     return groupId
   }
@@ -184,14 +184,14 @@ class LetterImport {
     const areStored = this.#insert(rows)
     const { countChanges } = this.#transaction
     const queueId = this.#queueRow.id
-    for (const [index, { id, sourceId, groupId, redrives, diedAt, expireDeadline }] of rows.entries()) {
+    for (const [index, { id, sourceId, groupId, retryCount, deadLetteredAt, expireDeadline }] of rows.entries()) {
       if (!areStored[index]) {
         this.#reject(sourceId, expireDeadline)
         continue
       }
       this.#results.push(id, null, expireDeadline)
-      countChanges.letters.add(queueId, groupId, 'waiting', redrives, diedAt, 1)
-      countArrival(this.#transaction, this.#queueRow, groupId, diedAt)
+      countChanges.letters.add(queueId, groupId, 'waiting', retryCount, deadLetteredAt, 1)
+      countArrival(this.#transaction, this.#queueRow, groupId, deadLetteredAt)
       this.#storedCount++
     }
   }
@@ -203,11 +203,11 @@ class LetterImport {
     const stored = database.run(insertMany, ...rows.flatMap(({ values }) => values))
     if (stored === rows.length) return rows.map(() => true)
     const { partition } = this.#letters
-    return rows.map(({ id }) => database.array(isStoredSql, this.#queueRow.id, partition, id) !== undefined)
+    return rows.map(({ id }) => database.getArray(isStoredSql, this.#queueRow.id, partition, id) !== undefined)
   }
 
   #reject(sourceId: string | null, expireDeadline: Instant): void {
-    const existing = this.#transaction.database.array(findBySourceSql, this.#queueRow.id, sourceId)
+    const existing = this.#transaction.database.getArray(findBySourceSql, this.#queueRow.id, sourceId)
     this.#results.push(null, readText(existing ?? [], 0), expireDeadline)
   }
 }

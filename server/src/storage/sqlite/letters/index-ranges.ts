@@ -18,7 +18,7 @@ import { isArchivedLetterSql, isLetterSql } from './letter-rows.ts'
 
 /** The table and the column of each order. */
 export const orderColumns = {
-  diedAt: { table: 'items', column: 'died_at', times: 'died' },
+  deadLetteredAt: { table: 'items', column: 'died_at', times: 'died' },
   updatedAt: { table: 'items', column: 'updated_at', times: 'updated' },
   archivedAt: { table: 'archive', column: 'archived_at', times: 'archived' },
 } as const satisfies Record<
@@ -49,12 +49,12 @@ export function findRanges(database: Database, query: RangesQuery): IndexRanges 
     const queueIds = listLetterQueues(database, filter.queues)
     return { ...common, where: 'queue_id = ?', ranges: queueIds.map((id) => [id]) }
   }
-  const needsCounts = hasGroupFilter(filter) || filter.redrives !== undefined
+  const needsCounts = hasGroupFilter(filter) || filter.retryCount !== undefined
   const counts = needsCounts ? readCounts(database, filter) : undefined
-  if (counts !== undefined && order === 'diedAt' && counts.length <= rangesMax) {
+  if (counts !== undefined && order === 'deadLetteredAt' && counts.length <= rangesMax) {
     const where = 'group_id = ? and letter_state = ? and letter_redrives = ?'
-    const ranges = counts.map(({ groupId, state, redrives }) => [groupId, state, redrives])
-    return { ...common, where, ranges, isExact: areRedrivesCounted(filter.redrives) }
+    const ranges = counts.map(({ groupId, state, retryCount }) => [groupId, state, retryCount])
+    return { ...common, where, ranges, isExact: areRedrivesCounted(filter.retryCount) }
   }
   const states = counts === undefined ? listQueueStates(database, filter) : toQueueStates(counts)
   const where = 'queue_id = ? and letter_state = ?'
@@ -71,7 +71,7 @@ function findOwnRanges(database: Database, query: RangesQuery): OwnRanges | unde
   const own = chooseIndex(database, filter, table)
   if (own === undefined) return undefined
   const { isByDeath, ...ranges } = own
-  if (isByDeath && order === 'diedAt') return { ...ranges, isUnordered: false }
+  if (isByDeath && order === 'deadLetteredAt') return { ...ranges, isUnordered: false }
   return keepFew(database, table, { ...ranges, isUnordered: true })
 }
 
@@ -119,7 +119,7 @@ function keepFew(database: Database, table: string, own: OwnRanges): OwnRanges |
   const sql = `select count(*) from (select 1 from ${table} where ${own.where} limit +?)`
   let left = sortedMax
   for (const values of own.ranges) {
-    left -= readNumber(database.array(sql, ...values, left + 1) ?? [], 0)
+    left -= readNumber(database.getArray(sql, ...values, left + 1) ?? [], 0)
     if (left < 0) return undefined
   }
   return own
@@ -131,13 +131,13 @@ export function hasGroupFilter(filter: LetterFilter): boolean {
 }
 
 type QueueState = Readonly<{ queueId: number; state: number }>
-type LetterCountRow = QueueState & Readonly<{ groupId: number; redrives: number }>
+type LetterCountRow = QueueState & Readonly<{ groupId: number; retryCount: number }>
 
 /** The counts of letters that match the counted part of the filter. */
 function readCounts(database: Database, filter: LetterFilter): LetterCountRow[] {
   const columns = { ...countGroupColumns, ...countStateColumns, ...groupFieldColumns }
   const { where, values } = printConditions(database, readConditions(filter, true), columns)
-  const rows = database.arrays(
+  const rows = database.readArrays(
     `select c.queue_id, c.group_id, c.state, c.redrives from letter_counts c
        ${hasGroupConditions(filter) ? 'join groups g on g.id = c.group_id' : ''}
      where ${where}`,
@@ -160,7 +160,7 @@ function toQueueStates(counts: readonly LetterCountRow[]): QueueState[] {
  * costs one index lookup.
  */
 function listQueueStates(database: Database, { queues, states }: LetterFilter): QueueState[] {
-  const rows = database.arrays(
+  const rows = database.readArrays(
     `select c.queue_id, ${gauges.map((gauge) => `sum(c.${gauge})`).join(', ')}, q.name
      from counts c join queues q on q.id = c.queue_id group by c.queue_id`,
   )
@@ -177,7 +177,7 @@ function listQueueStates(database: Database, { queues, states }: LetterFilter): 
 function listLetterQueues(database: Database, queues: readonly string[] | undefined): number[] {
   const sql = 'select id, name from queues q where exists (select 1 from groups where queue_id = q.id)'
   return database
-    .arrays(sql)
+    .readArrays(sql)
     .filter((row) => queues === undefined || queues.includes(readText(row, 1)))
     .map((row) => readNumber(row, 0))
 }

@@ -19,7 +19,7 @@ beforeEach(() => {
     origin: anOrigin(),
     failure: aFailure(),
     // Letters do not die in the order in which they arrive.
-    diedAt: noon + ((number * 5) % 12) * minute,
+    deadLetteredAt: noon + ((number * 5) % 12) * minute,
   }))
   const [outcome] = writer.write([
     [
@@ -35,10 +35,10 @@ describe('runs of keys', () => {
   it('a new run starts when the last run in the file is full', () => {
     // The file has eleven letters with a key.
     const runs = new KeyRuns(database, 13)
-    expect(Array.from({ length: 4 }, () => runs.next())).toEqual([1, 1, 2, 2])
+    expect(Array.from({ length: 4 }, () => runs.allocate())).toEqual([1, 1, 2, 2])
     database.run('update items set key_run = 7 where key = ?', bytes('odd'))
-    expect(new KeyRuns(database, 6).next()).toBe(7)
-    expect(new KeyRuns(database, 5).next()).toBe(8)
+    expect(new KeyRuns(database, 6).allocate()).toBe(7)
+    expect(new KeyRuns(database, 5).allocate()).toBe(8)
   })
 
   it('only runs that have letters are listed', () => {
@@ -51,7 +51,7 @@ describe('runs of keys', () => {
     expect(listRuns(database)).toEqual([1, 9])
   })
 
-  it.each<LetterOrder>(['diedAt', 'updatedAt'])(
+  it.each<LetterOrder>(['deadLetteredAt', 'updatedAt'])(
     'a search by key finds the letters of all runs, ordered by %s',
     (order) => {
       database.run(`update items set key_run = 1 + rowid % 3, updated_at = died_at where key is not null`)
@@ -61,7 +61,7 @@ describe('runs of keys', () => {
           findRanges(database, { filter: { key: bytes('even') }, order, isDescending: true }),
           { countMax, examinedMax: 100, msMax: 60_000, bytes: 'all', round: 0 },
         )
-      const minutes = find(10).found.map(({ item }) => ((item.diedAt ?? 0) - noon) / minute)
+      const minutes = find(10).found.map(({ item }) => ((item.deadLetteredAt ?? 0) - noon) / minute)
       expect(minutes).toEqual([10, 8, 6, 4, 2, 0])
       expect(find(4).found).toHaveLength(4)
       expect(find(4).next).not.toBeNull()

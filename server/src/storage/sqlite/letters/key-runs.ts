@@ -24,11 +24,11 @@ export class KeyRuns {
   /**
    * The run of the next letter. Letters that are rolled back count too, which makes a run a little shorter.
    */
-  next(): number {
+  allocate(): number {
     if (this.#run === undefined) {
       this.#run = readNewestRun(this.#database)
       const sql = `select count(*) from items where ${hasRunSql} and key_run = ?`
-      this.#letters = readNumber(this.#database.array(sql, this.#run) ?? [], 0)
+      this.#letters = readNumber(this.#database.getArray(sql, this.#run) ?? [], 0)
     }
     if (this.#letters >= this.#lettersMax) {
       this.#run++
@@ -43,7 +43,7 @@ export class KeyRuns {
 const hasRunSql = 'key is not null and group_id is not null'
 
 function readNewestRun(database: Database): number {
-  const row = database.array(`select key_run from items where ${hasRunSql} order by key_run desc limit 1`)
+  const row = database.getArray(`select key_run from items where ${hasRunSql} order by key_run desc limit 1`)
   return row === undefined ? 1 : readNumber(row, 0)
 }
 
@@ -52,7 +52,7 @@ export function listRuns(database: Database): number[] {
   const sql = `select key_run from items where ${hasRunSql} and key_run > ? order by key_run limit 1`
   const runs: number[] = []
   for (let run = 0; ; ) {
-    const next = database.array(sql, run)
+    const next = database.getArray(sql, run)
     if (next === undefined) return runs
     run = readNumber(next, 0)
     runs.push(run)

@@ -24,7 +24,7 @@ const findSqls = [
 
 export function findLetterIds(database: Database, ids: readonly string[]): LetterIdRecord[] {
   return ids.flatMap((id) => {
-    const found = findSqls.flatMap((sql) => database.arrays(sql, id).map((row) => readText(row, 0)))
+    const found = findSqls.flatMap((sql) => database.readArrays(sql, id).map((row) => readText(row, 0)))
     return [...new Set(found)].map((letterId) => ({ letterId, id }))
   })
 }

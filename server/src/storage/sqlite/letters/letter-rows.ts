@@ -1,7 +1,7 @@
 /** Finds live letters by their ids. */
 import type { ItemHead } from '../../../core/item.ts'
 import { readNumber } from '../../shared/row-values.ts'
-import { columnsWithout, headColumnList, itemColumns, readQueueId, toItemHead } from '../items/rows.ts'
+import { omitColumns, headColumnList, itemColumns, readQueueId, toItemHead } from '../items/rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 
@@ -12,7 +12,7 @@ export const isLetterSql = '(source_id is not null or group_id is not null) and 
 /** For rows of `archive`. */
 export const isArchivedLetterSql = 'group_id is not null'
 
-const columnsToDecide = columnsWithout(['key', 'headers', 'payload', 'failure', 'history'])
+const columnsToDecide = omitColumns(['key', 'headers', 'payload', 'failure', 'history'])
 const findSql = `select ${headColumnList}, rowid from items where ${isLetterSql} and root_id = ?`
 const findToDecideSql = `select ${columnsToDecide}, rowid from items where ${isLetterSql} and root_id = ?`
 const findArchivedSql = `select 1 from archive where root_id = ? and ${isArchivedLetterSql}`
@@ -27,7 +27,7 @@ export function findToDecide(transaction: Transaction, letterId: string): FoundL
 }
 
 function find({ database, queueCache }: Transaction, sql: string, letterId: string): FoundLetter | undefined {
-  const row = database.array(sql, letterId)
+  const row = database.getArray(sql, letterId)
   if (row === undefined) return undefined
   const queueRow = queueCache.getById(readQueueId(row))
   const letter = toItemHead(row, queueRow.queue.name)
@@ -36,5 +36,5 @@ function find({ database, queueCache }: Transaction, sql: string, letterId: stri
 
 /** Why a letter is not among the live ones. */
 export function locateMissing({ database }: Transaction, letterId: string): 'missing' | 'archived' {
-  return database.array(findArchivedSql, letterId) === undefined ? 'missing' : 'archived'
+  return database.getArray(findArchivedSql, letterId) === undefined ? 'missing' : 'archived'
 }

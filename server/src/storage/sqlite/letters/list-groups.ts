@@ -58,7 +58,7 @@ function readPage(
        where ${states.where} and ${groups.where}`
   const values: Bound[] = [...states.values, ...groups.values]
   if (after !== undefined) values.push(after.count, after.count, after.id)
-  const rows = database.arrays(
+  const rows = database.readArrays(
     `select ${id}, ${count} from ${source} group by ${id}
      ${after === undefined ? '' : `having ${count} < ? or (${count} = ? and ${id} > ?)`}
      order by 2 desc, 1 limit +?`,
@@ -90,7 +90,7 @@ function readStates(
   { id, queueId }: Group,
   states: PrintedConditions,
 ): Partial<Record<ListedState, number>> {
-  const rows = database.arrays(
+  const rows = database.readArrays(
     `select c.state, sum(c.n) from letter_counts c where c.queue_id = ? and c.group_id = ? and ${states.where}
      group by c.state`,
     queueId,
@@ -103,7 +103,7 @@ function readStates(
 /** A group that was created for a letter from the archive may have had no arrival since. */
 function readLastSeen(database: Database, { id, firstSeenAt }: Group): Instant {
   const sql = 'select last_at from group_hours where group_id = ? order by hour desc limit 1'
-  const row = database.array(sql, id)
+  const row = database.getArray(sql, id)
   return row === undefined ? firstSeenAt : readNumber(row, 0)
 }
 
@@ -112,26 +112,26 @@ const newestSql = `select died_at, id, rowid from items
 
 /** The letter that died last. One index lookup for each state and number of redrives that the group has. */
 function findNewest(database: Database, { id: groupId, queueId }: Group): string | null {
-  const counts = database.arrays(
+  const counts = database.readArrays(
     'select state, redrives from letter_counts where queue_id = ? and group_id = ?',
     queueId,
     groupId,
   )
   const [newest] = counts
     .flatMap((count) => {
-      const row = database.array(newestSql, groupId, readNumber(count, 0), readNumber(count, 1))
+      const row = database.getArray(newestSql, groupId, readNumber(count, 0), readNumber(count, 1))
       if (row === undefined) return []
-      return { diedAt: readNumber(row, 0), id: readText(row, 1), rowid: readNumber(row, 2) }
+      return { deadLetteredAt: readNumber(row, 0), id: readText(row, 1), rowid: readNumber(row, 2) }
     })
-    .sort((a, b) => b.diedAt - a.diedAt || (a.id > b.id ? -1 : 1))
+    .sort((a, b) => b.deadLetteredAt - a.deadLetteredAt || (a.id > b.id ? -1 : 1))
   if (newest === undefined) return null
-  const row = database.array('select root_id from items where rowid = ?', newest.rowid)
+  const row = database.getArray('select root_id from items where rowid = ?', newest.rowid)
   return row === undefined ? null : readText(row, 0)
 }
 
 export function groupSlugs(database: Database, groupIds: readonly number[]): GroupSlug[] {
   return [...new Set(groupIds)].flatMap((id) => {
-    const row = database.array('select slug from groups where id = ?', id)
+    const row = database.getArray('select slug from groups where id = ?', id)
     return row === undefined ? [] : [{ id, slug: readText(row, 0) }]
   })
 }
@@ -145,7 +145,7 @@ export function groupArrivals(
   const sql = 'select hour, n from group_hours where group_id = ? and hour >= ? order by hour'
   return [...new Set(groupIds)].flatMap((groupId) =>
     database
-      .arrays(sql, groupId, from)
+      .readArrays(sql, groupId, from)
       .map((row) => ({ groupId, hour: readNumber(row, 0) * usPerHour, count: readNumber(row, 1) })),
   )
 }

@@ -25,7 +25,7 @@ export function mergeRanges(
 function readUnordered(database: Database, { query, where, ranges }: IndexRanges): Values[] {
   const { table, column } = orderColumns[query.order]
   const sql = `select ${column}, id, rowid from ${table} where ${where}`
-  return ranges.flatMap((values) => database.arrays(sql, ...values))
+  return ranges.flatMap((values) => database.readArrays(sql, ...values))
 }
 
 function readRange(
@@ -58,7 +58,7 @@ function readRange(
       bound.push(first)
     }
     if (last !== undefined) bound.push(last)
-    const entries = database.arrays(`${select} ${start} ${tail}`, ...bound, countMax).map(decodeEntry)
+    const entries = database.readArrays(`${select} ${start} ${tail}`, ...bound, countMax).map(decodeEntry)
     isEnded = entries.length < countMax
     position = entries.at(-1) ?? position
     return entries

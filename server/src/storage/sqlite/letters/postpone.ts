@@ -19,7 +19,7 @@ export function postponeRedrives(transaction: Transaction, command: PostponeRedr
     rewriteRow(transaction, found.queueRow, found.letter, after)
     changed.push(after)
   }
-  insertAudit(transaction.database, exhaustEntries(command.trace, changed))
+  insertAudit(transaction.database, exhaustEntries(command.audit, changed))
   const exhausted = changed.filter(({ state }) => state === 'dead').length
   return { postponed: changed.length - exhausted, exhausted }
 }

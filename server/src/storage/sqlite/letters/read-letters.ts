@@ -1,5 +1,5 @@
 /** Reads letters by their ids or UUIDs. */
-import { ksuidRangeForUuid } from '../../../core/ksuid.ts'
+import { findKsuidRange } from '../../../core/ksuid.ts'
 import type { LetterLocation, ListedLetter, PayloadSize } from '../../contract/letters.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Database } from '../connection/database.ts'
@@ -17,7 +17,7 @@ export function getLetters(
   const names = readQueueNames(database)
   const [columns, decode] = bytes === 'all' ? [itemColumnList, toItem] : [listedColumnList, toListedLetter]
   return letterIds.flatMap((letterId) => {
-    const row = database.array(readSql(columns), letterId)
+    const row = database.getArray(readSql(columns), letterId)
     return row === undefined ? [] : [decode(row, names.get(readQueueId(row)) ?? '')]
   })
 }
@@ -32,7 +32,7 @@ export function readPayloadSizes(
 ): PayloadSize[] {
   const sql = location === 'live' ? readSql('length(payload)') : archivedSizeSql
   return letterIds.flatMap((letterId) => {
-    const row = database.array(sql, letterId)
+    const row = database.getArray(sql, letterId)
     return row === undefined ? [] : [{ letterId, payloadBytes: readNumber(row, 0) }]
   })
 }
@@ -47,10 +47,10 @@ export function findLettersByUuid(
   uuids: readonly string[],
 ): Readonly<{ uuid: string; letterId: string }>[] {
   return uuids.flatMap((uuid) => {
-    const range = ksuidRangeForUuid(uuid)
+    const range = findKsuidRange(uuid)
     if (range === undefined) return []
     const { first, last } = range
-    const row = database.array(liveIdSql, first, last) ?? database.array(archivedIdSql, first, last)
+    const row = database.getArray(liveIdSql, first, last) ?? database.getArray(archivedIdSql, first, last)
     return row === undefined ? [] : [{ uuid, letterId: readText(row, 0) }]
   })
 }

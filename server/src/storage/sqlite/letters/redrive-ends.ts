@@ -14,7 +14,7 @@ import type { Transaction } from '../transaction.ts'
 import { forgetLetterIds } from './letter-ids.ts'
 import { findLetter } from './letter-rows.ts'
 
-type RedrivenItem = Pick<ItemHead, 'letterId' | 'redrives'>
+type RedrivenItem = Pick<ItemHead, 'letterId' | 'retryCount'>
 type RedrivingLetter = Readonly<{ queueRow: QueueRow; letter: LeasedHead }>
 
 export function endRedrives(transaction: Transaction, command: EndRedrives): EndRedriveResult[] {
@@ -31,7 +31,7 @@ export function endRedrives(transaction: Transaction, command: EndRedrives): End
 export function findLetterOfItem(transaction: Transaction, item: RedrivenItem): RedrivingLetter | undefined {
   if (item.letterId === null) return undefined
   const found = findRedriving(transaction, item.letterId)
-  return found?.letter.letter?.redrives[0]?.number === item.redrives ? found : undefined
+  return found?.letter.letter?.redrives[0]?.number === item.retryCount ? found : undefined
 }
 
 export function findRedriving(transaction: Transaction, letterId: string): RedrivingLetter | undefined {

@@ -2,18 +2,18 @@
  * Redrives letters: each letter becomes leased by its redrive, and its copy becomes an item of the target
  * queue. The bytes are copied inside the database.
  */
-import { later } from '../../../core/instant.ts'
+import { addDuration } from '../../../core/instant.ts'
 import type { LeasedHead, RedriveRecord } from '../../../core/item.ts'
 import { noDeadline, startRedrive } from '../../../core/letter.ts'
 import { decideRedrives, type RedriveLookups, type RedrivePlan } from '../../../core/letter-decisions.ts'
 import type { RedriveLetters, RedriveRefusal, RedriveResult } from '../../contract/letters.ts'
-import { letterEntries, toOutcome } from '../../shared/audit-entries.ts'
-import { factsToText } from '../../shared/item-row.ts'
+import { createLetterEntries, toOutcome } from '../../shared/audit-entries.ts'
+import { encodeFacts } from '../../shared/item-row.ts'
 import { createProducedItem } from '../../shared/new-item.ts'
 import { insertAudit } from '../audit/audit.ts'
 import { type SendProgress, trackSendProgress } from '../campaigns/send-progress.ts'
 import type { Bound, Database } from '../connection/database.ts'
-import { itemColumnList, itemColumns, itemValues, stateCodes } from '../items/rows.ts'
+import { itemColumnList, itemColumns, toItemValues, stateCodes } from '../items/rows.ts'
 import { rewriteRow } from '../items/write-rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import { findDeadQueueUser } from '../queues/queues.ts'
@@ -46,7 +46,7 @@ export function redriveLetters(transaction: Transaction, command: RedriveLetters
     return edit === null ? sent : { ...sent, edit }
   })
   progress.write()
-  insertAudit(transaction.database, letterEntries(command.trace, results.map(toOutcome)))
+  insertAudit(transaction.database, createLetterEntries(command.audit, results.map(toOutcome)))
   return results
 }
 
@@ -90,18 +90,18 @@ function insertRequestedEdit(
   { edit = null, letterId }: Request,
 ): number | null {
   if (edit === null || typeof edit === 'number') return edit
-  const { actor, now, trace } = command
-  return insertEdit(transaction, { letterId, ...edit, actor, now, ...(trace && { trace }) })
+  const { actor, now, audit } = command
+  return insertEdit(transaction, { letterId, ...edit, actor, now, ...(audit && { audit }) })
 }
 
 /** Only letters have groups, and groups stay as long as their queue. */
 function hadLetters(database: Database, { id }: QueueRow): boolean {
-  return database.array('select 1 from groups where queue_id = ? limit 1', id) !== undefined
+  return database.getArray('select 1 from groups where queue_id = ? limit 1', id) !== undefined
 }
 
 function hasEdit({ database }: Transaction, letterId: string, number: number): boolean {
   const sql = 'select 1 from letter_edits where letter_id = ? and number = ?'
-  return database.array(sql, letterId, number) !== undefined
+  return database.getArray(sql, letterId, number) !== undefined
 }
 
 /** Creates the ids of each partition in one go, in the order of the letters. */
@@ -111,18 +111,18 @@ function createIds(
   decisions: readonly (Plan | RedriveRefusal)[],
 ): (plan: Plan) => string {
   const partitions = new Map<string, { plan: Plan; count: number }>()
-  const partitionKey = ({ target, partition }: Plan) => `${target.id}/${partition}`
+  const toPartitionKey = ({ target, partition }: Plan) => `${target.id}/${partition}`
   for (const plan of decisions) {
     if (typeof plan === 'string') continue
-    const counted = partitions.get(partitionKey(plan))
-    if (counted === undefined) partitions.set(partitionKey(plan), { plan, count: 1 })
+    const counted = partitions.get(toPartitionKey(plan))
+    if (counted === undefined) partitions.set(toPartitionKey(plan), { plan, count: 1 })
     else counted.count++
   }
   const ids = new Map<string, Iterator<string>>()
   for (const [key, { plan, count }] of partitions) {
-    ids.set(key, queueCache.nextIds(plan.target, plan.partition, now, count, countChanges).values())
+    ids.set(key, queueCache.allocateIds(plan.target, plan.partition, now, count, countChanges).values())
   }
-  return (plan) => ids.get(partitionKey(plan))?.next().value as string
+  return (plan) => ids.get(toPartitionKey(plan))?.next().value as string
 }
 
 /**
@@ -180,7 +180,7 @@ function copyLetter(
     letter.encoding,
     letter.reference,
     now,
-    later(now, target.queue.expireUs),
+    addDuration(now, target.queue.expireTimeoutUs),
     letter.rootId,
     number,
     rowid,
@@ -203,7 +203,7 @@ function copyEdit(
   const item = { payload: noBytes, kind, encoding, reference, priority, letterId: rootId, redrives: number }
   const command = { op: 'produce', queue: target.queue.name, partition, items: [item], now } as const
   const copy = createProducedItem(command, 0, target.queue, id)
-  const values = itemValues(target, copy)
+  const values = toItemValues(target, copy)
   const own = ownPositions.map((index): Bound => values[index] ?? null)
   database.run(copyEditSql, ...own, rootId, edit)
   countChanges.enter(target.id, copy)
@@ -228,7 +228,7 @@ function markSent(
   }
   const { database, countChanges } = transaction
   const { holder, deadline } = sent.lease
-  database.run(sentSql, sent.updatedAt, holder, deadline, sent.letter && factsToText(sent.letter), rowid)
+  database.run(sentSql, sent.updatedAt, holder, deadline, sent.letter && encodeFacts(sent.letter), rowid)
   countChanges.leave(queueRow.id, letter)
   countChanges.enter(queueRow.id, sent)
 }

@@ -3,7 +3,7 @@ import { replanRedrive } from '../../../core/letter.ts'
 import type { Queue } from '../../../core/queue.ts'
 import type { ReplanRedrives, ReplanResult } from '../../contract/letters.ts'
 import { exhaustEntries } from '../../shared/audit-entries.ts'
-import { policyToText } from '../../shared/queue-row.ts'
+import { encodePolicy } from '../../shared/queue-row.ts'
 import { insertAudit } from '../audit/audit.ts'
 import { headColumnList, toItemHead } from '../items/rows.ts'
 import { rewriteRow } from '../items/write-rows.ts'
@@ -23,7 +23,7 @@ export function replanRedrives(transaction: Transaction, command: ReplanRedrives
   countChanges.flush(database)
   const ranges = findRanges(database, {
     filter: { queues: [queue.name], states: ['waiting', 'scheduled', 'leased'] },
-    order: 'diedAt',
+    order: 'deadLetteredAt',
     isDescending: false,
   })
   const { entries, next } = findEntries(database, ranges, {
@@ -34,7 +34,7 @@ export function replanRedrives(transaction: Transaction, command: ReplanRedrives
   })
   const changed: ItemHead[] = []
   for (const { rowid } of entries) {
-    const row = database.array(rowSql, rowid)
+    const row = database.getArray(rowSql, rowid)
     if (row === undefined) continue
     const letter = toItemHead(row, queue.name)
     const after = replanRedrive(letter, queue.redrive, now, queueCache.random())
@@ -42,9 +42,9 @@ export function replanRedrives(transaction: Transaction, command: ReplanRedrives
     rewriteRow(transaction, queueRow, letter, after)
     changed.push(after)
   }
-  insertAudit(database, exhaustEntries(command.trace, changed))
+  insertAudit(database, exhaustEntries(command.audit, changed))
   const replanned: Queue = next === null ? queue : { ...queue, replannedUntil: next }
-  database.run('update queues set policy = ? where id = ?', policyToText(replanned), queueRow.id)
+  database.run('update queues set policy = ? where id = ?', encodePolicy(replanned), queueRow.id)
   queueRow.queue = replanned
   return { changed: changed.length, isMore: next !== null }
 }

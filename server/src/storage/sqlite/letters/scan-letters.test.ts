@@ -18,7 +18,7 @@ beforeEach(() => {
     key: bytes(`key-${number}`),
     origin: anOrigin({ name: `topic-${number % 2}` }),
     failure: aFailure({ errorClass: `Class${number % 4}` }),
-    diedAt: noon + number * minute,
+    deadLetteredAt: noon + number * minute,
   }))
   const [outcome] = writer.write([
     [
@@ -28,15 +28,15 @@ beforeEach(() => {
   ])
   expect(outcome?.isOk).toBe(true)
   asked.clear()
-  const { arrays } = database
-  database.arrays = (sql: string, ...values: Bound[]): Values[] => {
+  const { readArrays } = database
+  database.readArrays = (sql: string, ...values: Bound[]): Values[] => {
     asked.add(sql)
-    return arrays.call(database, sql, ...values)
+    return readArrays.call(database, sql, ...values)
   }
 })
 afterEach(() => database.close())
 
-function find(filter: LetterFilter, order: LetterOrder = 'diedAt', countMax = 5) {
+function find(filter: LetterFilter, order: LetterOrder = 'deadLetteredAt', countMax = 5) {
   const after = { value: noon, id: '' }
   const ranges = findRanges(database, { filter, order, isDescending: false })
   return findEntries(database, ranges, { after, countMax, examinedMax: 100, msMax: 60_000 })
@@ -54,23 +54,23 @@ describe('index entries of letters', () => {
     [
       'a queue',
       { queues: ['dead'] },
-      'diedAt',
+      'deadLetteredAt',
       /COVERING INDEX items_died \(queue_id=\? AND letter_state=\? AND/,
     ],
     [
       'an error class',
       { errorClasses: ['Class1'] },
-      'diedAt',
+      'deadLetteredAt',
       /COVERING INDEX items_group \(group_id=\? AND/,
     ],
-    ['redrives', { redrives: { min: 0, max: 2 } }, 'diedAt', /COVERING INDEX items_group/],
+    ['redrives', { retryCount: { min: 0, max: 2 } }, 'deadLetteredAt', /COVERING INDEX items_group/],
     ['the last change', { states: ['waiting'] }, 'updatedAt', /COVERING INDEX items_updated/],
-    ['a key', { key: bytes('key-7') }, 'diedAt', /INDEX items_key \(key_run=\? AND key=\? AND/],
-    ['what is due', { dueBy: noon }, 'diedAt', /INDEX items_redrive/],
-    ['letter ids', { letterIds: ['0'.repeat(27)] }, 'diedAt', /INDEX items_root \(root_id=\?\)/],
-    ['a source id', { sourceIds: ['a'] }, 'diedAt', /INDEX items_source \(queue_id=\? AND source_id=\?\)/],
-    ['a reference', { references: ['a'] }, 'diedAt', /INDEX items_reference \(reference=\? AND/],
-    ['a trace', { traceIds: ['0'.repeat(32)] }, 'diedAt', /INDEX items_trace \(<expr>=\? AND/],
+    ['a key', { key: bytes('key-7') }, 'deadLetteredAt', /INDEX items_key \(key_run=\? AND key=\? AND/],
+    ['what is due', { dueBy: noon }, 'deadLetteredAt', /INDEX items_redrive/],
+    ['letter ids', { letterIds: ['0'.repeat(27)] }, 'deadLetteredAt', /INDEX items_root \(root_id=\?\)/],
+    ['a source id', { sourceIds: ['a'] }, 'deadLetteredAt', /INDEX items_source \(queue_id=\? AND source_id=\?\)/],
+    ['a reference', { references: ['a'] }, 'deadLetteredAt', /INDEX items_reference \(reference=\? AND/],
+    ['a trace', { traceIds: ['0'.repeat(32)] }, 'deadLetteredAt', /INDEX items_trace \(<expr>=\? AND/],
     ['a trace, by change', { traceIds: ['0'.repeat(32)] }, 'updatedAt', /INDEX items_trace \(<expr>=\?\)/],
   ]
 
@@ -81,16 +81,16 @@ describe('index entries of letters', () => {
   })
 
   it('entries of many ranges are merged into one order', () => {
-    const { entries, next } = find({ errorClasses: ['Class0', 'Class1', 'Class2'] }, 'diedAt', 6)
+    const { entries, next } = find({ errorClasses: ['Class0', 'Class1', 'Class2'] }, 'deadLetteredAt', 6)
     const sql = 'select died_at from items where rowid = ?'
-    const died = entries.map(({ rowid }) => ((database.array(sql, rowid)?.[0] as number) - noon) / minute)
+    const died = entries.map(({ rowid }) => ((database.getArray(sql, rowid)?.[0] as number) - noon) / minute)
     expect(died).toEqual([0, 1, 2, 4, 5, 6])
     expect(next?.value).toBe(noon + 6 * minute)
   })
 
   it('a search checks its time after each letter, and makes progress', () => {
     const filter: LetterFilter = { json: { path: ['missing'], value: 'x' } }
-    const ranges = findRanges(database, { filter, order: 'diedAt', isDescending: false })
+    const ranges = findRanges(database, { filter, order: 'deadLetteredAt', isDescending: false })
     const bounds = { countMax: 5, examinedMax: 100, msMax: -1 }
     const first = findEntries(database, ranges, bounds)
     expect(first).toMatchObject({ entries: [], examinedCount: 1, next: { value: noon } })
@@ -105,7 +105,7 @@ describe('index entries of letters', () => {
     const sql = 'update items set payload = zeroblob(?) where died_at < ?'
     database.run(sql, 3 * 2 ** 20, noon + 6 * minute)
     const filter: LetterFilter = { json: { path: ['missing'], value: 'x' } }
-    const ranges = findRanges(database, { filter, order: 'diedAt', isDescending: false })
+    const ranges = findRanges(database, { filter, order: 'deadLetteredAt', isDescending: false })
     const bounds = { countMax: 5, examinedMax: 100, msMax: Number.POSITIVE_INFINITY }
     expect(findEntries(database, ranges, bounds)).toMatchObject({
       examinedCount: 3,
@@ -114,7 +114,7 @@ describe('index entries of letters', () => {
   })
 
   it('the cursor is null exactly if there are no more letters', () => {
-    expect(find({ errorClasses: ['Class3'] }, 'diedAt', 10).next).toBeNull()
-    expect(find({ errorClasses: ['Class3'] }, 'diedAt', 9).next).not.toBeNull()
+    expect(find({ errorClasses: ['Class3'] }, 'deadLetteredAt', 10).next).toBeNull()
+    expect(find({ errorClasses: ['Class3'] }, 'deadLetteredAt', 9).next).not.toBeNull()
   })
 })

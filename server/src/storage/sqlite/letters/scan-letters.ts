@@ -21,7 +21,7 @@ import { readNumber } from '../../shared/row-values.ts'
 import type { Database } from '../connection/database.ts'
 import { groupColumns, printConditions } from '../counts/count-conditions.ts'
 import {
-  columnsWithout,
+  omitColumns,
   itemColumnList,
   listedColumnList,
   readQueueId,
@@ -40,7 +40,7 @@ export function scanLetters(database: Database, ranges: IndexRanges, bounds: Sca
   const found: FoundLetter[] = []
   let bytes = 0
   for (const [index, entry] of entries.entries()) {
-    const row = database.array(sql, entry.rowid)
+    const row = database.getArray(sql, entry.rowid)
     if (row === undefined) continue
     const name = names.get(readQueueId(row)) ?? ''
     const item: ListedLetter = bounds.bytes === 'head' ? toListedLetter(row, name) : toItem(row, name)
@@ -55,7 +55,7 @@ export function scanLetters(database: Database, ranges: IndexRanges, bounds: Sca
 }
 
 const columnLists: Readonly<Record<LetterBytes, string>> = {
-  none: columnsWithout(['key', 'headers', 'payload', 'history']),
+  none: omitColumns(['key', 'headers', 'payload', 'history']),
   head: listedColumnList,
   all: itemColumnList,
 }
@@ -113,7 +113,7 @@ function createArrivalCheck(
 ): (entry: IndexEntry) => boolean {
   if (arrivedUntil === undefined) return () => true
   const sql = 'select coalesce(arrival, 0) from items where rowid = ?'
-  return ({ rowid }) => readNumber(database.array(sql, rowid) ?? [0], 0) <= arrivedUntil
+  return ({ rowid }) => readNumber(database.getArray(sql, rowid) ?? [0], 0) <= arrivedUntil
 }
 
 /**
@@ -135,7 +135,7 @@ function createMatcher(
   const sql = `select ${listNeededColumns(rest)} from ${table} where rowid = ?`
   const names = readQueueNames(database)
   return ({ rowid }) => {
-    const row = database.array(sql, rowid)
+    const row = database.getArray(sql, rowid)
     if (row === undefined) return { isMatch: false, payloadBytes: 0 }
     const item = toItem(row, names.get(readQueueId(row)) ?? '')
     const payloadBytes = item.payload.length
@@ -147,7 +147,7 @@ function createMatcher(
 /** Removes the conditions that the ranges answer. The rest is compared letter by letter. */
 function removeAnswered(database: Database, ranges: IndexRanges): LetterFilter {
   const { filter, order } = ranges.query
-  const { queues, states, groupIds, origins, reasons, slugs, errorClasses, redrives, ...others } = filter
+  const { queues, states, groupIds, origins, errorCodes, slugs, errorClasses, retryCount, ...others } = filter
   // Only ranges in the order of the query are limited to its time range.
   const answered = ranges.isUnordered ? undefined : orderColumns[order].times
   const rest = Object.fromEntries(Object.entries(others).filter(([name]) => name !== answered))
@@ -155,7 +155,7 @@ function removeAnswered(database: Database, ranges: IndexRanges): LetterFilter {
     ...rest,
     ...(queues !== undefined && !ranges.isExact && { queues }),
     ...(states !== undefined && !ranges.isExact && { states }),
-    ...(redrives !== undefined && !ranges.isExact && { redrives }),
+    ...(retryCount !== undefined && !ranges.isExact && { retryCount }),
     ...(errorClasses !== undefined && hasOpenGroups(database) && { errorClasses }),
   }
 }
@@ -163,21 +163,21 @@ function removeAnswered(database: Database, ranges: IndexRanges): LetterFilter {
 /** The groups that match the filter. */
 function readGroupIds(database: Database, filter: LetterFilter): ReadonlySet<number> {
   const { where, values } = printConditions(database, readConditions(filter, true), groupColumns)
-  const rows = database.arrays(`select g.id from groups g where ${where}`, ...values)
+  const rows = database.readArrays(`select g.id from groups g where ${where}`, ...values)
   return new Set(rows.map((row) => readNumber(row, 0)))
 }
 
 /** Whether there are groups whose letters may have any error class (`foldCause`). */
 function hasOpenGroups(database: Database): boolean {
   const sql = "select 1 from groups where error_class = ? and slug = 'other' limit 1"
-  return database.array(sql, anyClass) !== undefined
+  return database.getArray(sql, anyClass) !== undefined
 }
 
 /** To read columns that are not compared would cost more than the comparison. */
 function listNeededColumns(filter: LetterFilter): string {
   const { text, lastFailed, errorClasses, dueBy } = filter
   const needsFailure = [text, lastFailed, errorClasses].some((value) => value !== undefined)
-  return columnsWithout([
+  return omitColumns([
     'origin',
     'history',
     ...(needsFailure ? [] : ['failure']),

@@ -16,7 +16,7 @@ describe('migrating a SQLite file', () => {
     expect(database.all('select name, token, note from locks')).toEqual([
       { name: 'kept', token: 7, note: null },
     ])
-    expect(database.pragma('user_version')).toBe(migrations.length + 2)
+    expect(database.readPragma('user_version')).toBe(migrations.length + 2)
     database.close()
   })
 
@@ -25,7 +25,7 @@ describe('migrating a SQLite file', () => {
     const wanted = [...migrations, addColumn]
     migrate(database, 'the file', wanted)
     migrate(database, 'the file', wanted)
-    expect(database.pragma('user_version')).toBe(migrations.length + 1)
+    expect(database.readPragma('user_version')).toBe(migrations.length + 1)
     database.close()
   })
 

@@ -2,11 +2,11 @@ import { KnownError } from '../../../errors.ts'
 import {
   type AppliedMigration,
   checkApplied,
-  checksumOf,
+  computeChecksum,
   checkVersion,
   type Migration,
-  migrationSql,
-  schemaDiffers,
+  getMigrationSql,
+  createSchemaDiffersError,
 } from '../../shared/migrations.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import { Database } from '../connection/database.ts'
@@ -54,7 +54,7 @@ export function migrate(database: Database, path: string, wanted = migrations): 
   }
   for (const [index, migration] of wanted.entries()) {
     if (index < version) continue
-    database.exec(`begin immediate; ${migrationSql(migration)};
+    database.exec(`begin immediate; ${getMigrationSql(migration)};
       ${recordTable}; ${toRecord(index + 1, migration)};
       pragma application_id = ${applicationId}; pragma user_version = ${index + 1}; commit`)
   }
@@ -66,8 +66,8 @@ export function migrate(database: Database, path: string, wanted = migrations): 
  * accepted if it has the same tables and indexes as these migrations create. Changes nothing.
  */
 export function checkSchema(database: Database, path: string, wanted = migrations): SchemaState {
-  const version = database.pragma('user_version')
-  const owner = database.pragma('application_id')
+  const version = database.readPragma('user_version')
+  const owner = database.readPragma('application_id')
   const schema = readSchema(database)
   if (owner !== applicationId && (owner !== 0 || schema.size > 0)) {
     throw new KnownError('STORE_NOT_OURS', `${path} is a SQLite database of another program`)
@@ -80,14 +80,14 @@ export function checkSchema(database: Database, path: string, wanted = migration
   }
   if (applied.length !== version) {
     const reason = `it has schema version ${version}, and a record of ${applied.length} migrations`
-    throw schemaDiffers(path, reason)
+    throw createSchemaDiffersError(path, reason)
   }
   checkApplied(applied, wanted, path)
   return { version, isRecorded: true }
 }
 
 function toRecord(number: number, migration: Migration): string {
-  return `insert into migrations (number, name, checksum) values (${number}, '${migration.name}', '${checksumOf(migration)}')`
+  return `insert into migrations (number, name, checksum) values (${number}, '${migration.name}', '${computeChecksum(migration)}')`
 }
 
 /** Undefined for a file that was created before migrations were recorded. */
@@ -103,14 +103,14 @@ function readRecord(database: Database): readonly AppliedMigration[] | undefined
 function checkTables(actual: ReadonlyMap<string, string>, ran: readonly Migration[], path: string): void {
   const reference = new Database(':memory:')
   try {
-    for (const migration of ran) reference.exec(migrationSql(migration))
+    for (const migration of ran) reference.exec(getMigrationSql(migration))
     const expected = readSchema(reference)
     const names = new Set([...expected.keys(), ...actual.keys()])
     const differing = [...names].filter((name) => expected.get(name) !== actual.get(name))
     if (differing.length === 0) return
     const [first = ''] = differing
     const more = differing.length > 1 ? ` and ${differing.length - 1} more` : ''
-    throw schemaDiffers(path, `its ${first}${more} differ from those of ${ran.at(-1)?.name ?? 'a new store'}`)
+    throw createSchemaDiffersError(path, `its ${first}${more} differ from those of ${ran.at(-1)?.name ?? 'a new store'}`)
   } finally {
     reference.close()
   }

@@ -1,9 +1,9 @@
 import { openLetterStates } from '../../../core/letter-class.ts'
 import type { DeleteQueue, DeleteQueueResult } from '../../contract/queues.ts'
-import { queueEntries, removalDetails } from '../../shared/audit-entries.ts'
+import { createQueueEntries, createRemovalDetails } from '../../shared/audit-entries.ts'
 import { takeStep } from '../../shared/byte-budget.ts'
-import { factsFromText } from '../../shared/item-row.ts'
-import { checkHoldsNoOpenLetters, queueInUse, queueNotFound } from '../../shared/queue-checks.ts'
+import { decodeFacts } from '../../shared/item-row.ts'
+import { checkHoldsNoOpenLetters, createQueueInUseError, createQueueNotFoundError } from '../../shared/queue-checks.ts'
 import { readNumber, readText, readTextOrNull } from '../../shared/row-values.ts'
 import { purgeArchive } from '../archive/archive.ts'
 import { insertAudit } from '../audit/audit.ts'
@@ -37,17 +37,17 @@ export function deleteQueue(transaction: Transaction, command: DeleteQueue): Del
   const queueRow = queueCache.get(command.name)
   const { id } = queueRow
   if (command.createdAt !== undefined && command.createdAt !== queueRow.queue.createdAt) {
-    throw queueNotFound(command.name)
+    throw createQueueNotFoundError(command.name)
   }
   const user = findDeadQueueUser(database, command.name)
-  if (user !== undefined) throw queueInUse(command.name, user)
+  if (user !== undefined) throw createQueueInUseError(command.name, user)
   if (command.isForced !== true) {
     checkHoldsNoOpenLetters(queueRow.queue, countLetters(transaction, queueRow, openLetterStates))
   }
   const step =
     command.countMax === undefined ? undefined : deleteSome(transaction, queueRow, command.countMax)
   if (step !== undefined) {
-    insertAudit(database, queueEntries(command.trace, command.name, 1, { ...step.details, isMore: true }))
+    insertAudit(database, createQueueEntries(command.audit, command.name, 1, { ...step.details, isMore: true }))
     return { removed: step.removed, isMore: true }
   }
   const letters = countLettersByState(database, id)
@@ -56,8 +56,8 @@ export function deleteQueue(transaction: Transaction, command: DeleteQueue): Del
   for (const sql of forgetSqls) database.run(sql, id)
   const removed = database.run('delete from items where queue_id = ?', id)
   const archived = countArchived(database, id)
-  const details = { ...removalDetails(removed, letters), ...(archived > 0 && { archived }) }
-  insertAudit(database, queueEntries(command.trace, command.name, 1, details))
+  const details = { ...createRemovalDetails(removed, letters), ...(archived > 0 && { archived }) }
+  insertAudit(database, createQueueEntries(command.audit, command.name, 1, details))
   for (const table of tables) database.run(`delete from ${table} where queue_id = ?`, id)
   database.run('delete from group_hours where group_id in (select id from groups where queue_id = ?)', id)
   database.run('delete from groups where queue_id = ?', id)
@@ -74,8 +74,8 @@ type Step = Readonly<{ removed: number; details: Readonly<Record<string, unknown
 function deleteSome(transaction: Transaction, queueRow: QueueRow, countMax: number): Step | undefined {
   const items = deleteStep(transaction, queueRow, countMax)
   if (items !== undefined)
-    return { removed: items.removed, details: removalDetails(items.removed, items.letters) }
-  const sizes = transaction.database.arrays(archivedSizesSql, queueRow.id, countMax)
+    return { removed: items.removed, details: createRemovalDetails(items.removed, items.letters) }
+  const sizes = transaction.database.readArrays(archivedSizesSql, queueRow.id, countMax)
   if (!takeStep(sizes, (row) => readNumber(row, 0), countMax).isMore) return undefined
   const all = { queue: queueRow.queue.name, archivedBefore: Number.MAX_SAFE_INTEGER, countMax }
   const { purged } = purgeArchive(transaction, { op: 'purge-archive', ...all })
@@ -89,7 +89,7 @@ const archivedSizesSql = `select length(payload) from archive where queue_id = ?
 function countLettersByState(database: Database, queueId: number): Record<string, number> {
   const sql = `select letter_state, count(*) from items where queue_id = ? and letter_state is not null
     group by letter_state`
-  const counts = new Map(database.arrays(sql, queueId).map((row) => [readNumber(row, 0), readNumber(row, 1)]))
+  const counts = new Map(database.readArrays(sql, queueId).map((row) => [readNumber(row, 0), readNumber(row, 1)]))
   const letters: Record<string, number> = {}
   for (const [state, code] of Object.entries(listedCodes)) {
     const count = counts.get(code)
@@ -99,23 +99,23 @@ function countLettersByState(database: Database, queueId: number): Record<string
 }
 
 function countArchived(database: Database, queueId: number): number {
-  const row = database.array('select count(*) from archive where queue_id = ?', queueId)
+  const row = database.getArray('select count(*) from archive where queue_id = ?', queueId)
   return row === undefined ? 0 : readNumber(row, 0)
 }
 
 /** Ends the redrives whose items are deleted with this queue: their letters are in other queues. */
 function endRedrivesInto(transaction: Transaction, queueId: number): void {
   const sql = 'select letter_id, redrives from items where queue_id = ? and letter_id is not null'
-  for (const row of transaction.database.arrays(sql, queueId)) {
-    endDeletedItem(transaction, { letterId: readText(row, 0), redrives: readNumber(row, 1) })
+  for (const row of transaction.database.readArrays(sql, queueId)) {
+    endDeletedItem(transaction, { letterId: readText(row, 0), retryCount: readNumber(row, 1) })
   }
 }
 
 /** Ends the redrives whose letters are deleted with this queue, for the campaigns that sent them. */
 function endRedrivesFrom(transaction: Transaction, queueId: number): void {
   const sql = 'select root_id, letter from items where queue_id = ? and letter_state = ?'
-  for (const row of transaction.database.arrays(sql, queueId, listedCodes.leased)) {
-    const letter = factsFromText(readTextOrNull(row, 1), null)
+  for (const row of transaction.database.readArrays(sql, queueId, listedCodes.leased)) {
+    const letter = decodeFacts(readTextOrNull(row, 1), null)
     endDeletedLetter(transaction, { state: 'leased', letter, rootId: readText(row, 0) })
   }
 }

@@ -1,7 +1,7 @@
 import type { Instant } from '../../../core/instant.ts'
-import { nextKsuids } from '../../../core/ksuid.ts'
+import { createKsuids } from '../../../core/ksuid.ts'
 import type { Queue } from '../../../core/queue.ts'
-import { partitionNotFound, queueNotFound } from '../../shared/queue-checks.ts'
+import { createPartitionNotFoundError, createQueueNotFoundError } from '../../shared/queue-checks.ts'
 import { toQueue } from '../../shared/queue-row.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Database, Row } from '../connection/database.ts'
@@ -29,7 +29,7 @@ export class QueueCache {
 
   get(name: string): QueueRow {
     const queueRow = this.find(name)
-    if (queueRow === undefined) throw queueNotFound(name)
+    if (queueRow === undefined) throw createQueueNotFoundError(name)
     return queueRow
   }
 
@@ -51,7 +51,7 @@ export class QueueCache {
   getWithPartition(name: string, partition: number): QueueRow {
     const queueRow = this.get(name)
     if (!Number.isInteger(partition) || partition < 0 || partition >= queueRow.queue.partitions) {
-      throw partitionNotFound(name, partition, queueRow.queue.partitions)
+      throw createPartitionNotFoundError(name, partition, queueRow.queue.partitions)
     }
     return queueRow
   }
@@ -60,7 +60,7 @@ export class QueueCache {
    * New ids for a partition. They are greater than all earlier ids of the partition, even after a crash and
    * with a clock that was set back.
    */
-  nextIds(
+  allocateIds(
     queueRow: QueueRow,
     partition: number,
     now: Instant,
@@ -68,7 +68,7 @@ export class QueueCache {
     countChanges: CountChanges,
   ): string[] {
     const key = `${queueRow.id}/${partition}`
-    const ids = nextKsuids(
+    const ids = createKsuids(
       this.#lastIds.get(key) ?? this.#readLastId(queueRow.id, partition),
       now,
       count,
@@ -82,8 +82,8 @@ export class QueueCache {
     return ids
   }
 
-  nextId(queueRow: QueueRow, partition: number, now: Instant, countChanges: CountChanges): string {
-    return this.nextIds(queueRow, partition, now, 1, countChanges)[0] as string
+  allocateId(queueRow: QueueRow, partition: number, now: Instant, countChanges: CountChanges): string {
+    return this.allocateIds(queueRow, partition, now, 1, countChanges)[0] as string
   }
 
   /** A number in [0, 1) from the injected source of randomness. */

@@ -3,14 +3,14 @@ import type { Database } from '../connection/database.ts'
 
 /** The names of all queues, by id. */
 export function readQueueNames(database: Database): Map<number, string> {
-  const rows = database.arrays('select id, name from queues')
+  const rows = database.readArrays('select id, name from queues')
   return new Map(rows.map((row) => [readNumber(row, 0), readText(row, 1)]))
 }
 
 /** The ids of the named queues. Names without a queue are left out. */
 export function readQueueIds(database: Database, names: readonly string[]): number[] {
   return names.flatMap((name) => {
-    const row = database.array('select id from queues where name = ?', name)
+    const row = database.getArray('select id from queues where name = ?', name)
     return row === undefined ? [] : [readNumber(row, 0)]
   })
 }

@@ -1,4 +1,4 @@
-import { changePolicy, newQueue, type Queue, systemNamespace } from '../../../core/queue.ts'
+import { changePolicy, buildQueue, type Queue, systemNamespace } from '../../../core/queue.ts'
 import { KnownError } from '../../../errors.ts'
 import type { CreateQueue, QueuesQuery, UpdateQueue } from '../../contract/queues.ts'
 import { namespaceNotFound } from '../../shared/access-rows.ts'
@@ -8,13 +8,13 @@ import {
   checkHasNoLetters,
   gainsDeadQueue,
 } from '../../shared/queue-checks.ts'
-import { policyToText, toQueue } from '../../shared/queue-row.ts'
+import { encodePolicy, toQueue } from '../../shared/queue-row.ts'
 import { readText } from '../../shared/row-values.ts'
 import type { Database } from '../connection/database.ts'
 import type { QueueCache } from './queue-cache.ts'
 
 export function createQueue(database: Database, queueCache: QueueCache, command: CreateQueue): Queue {
-  const queue = newQueue(command.queue, command.now)
+  const queue = buildQueue(command.queue, command.now)
   if (queueCache.find(queue.name) !== undefined) {
     throw new KnownError('QUEUE_EXISTS', `queue ${queue.name} exists already`)
   }
@@ -27,7 +27,7 @@ export function createQueue(database: Database, queueCache: QueueCache, command:
     queue.namespace,
     queue.partitions,
     queue.deadQueue,
-    policyToText(queue),
+    encodePolicy(queue),
     queue.createdAt,
     queue.updatedAt,
   )
@@ -54,7 +54,7 @@ export function updateQueue(database: Database, queueCache: QueueCache, command:
   database.run(
     'update queues set dead_queue = ?, policy = ?, updated_at = ? where id = ?',
     queue.deadQueue,
-    policyToText(queue),
+    encodePolicy(queue),
     queue.updatedAt,
     queueRow.id,
   )

@@ -4,7 +4,7 @@
  * time that it took. Without other writes there is no pause.
  */
 import type { WriterCommand } from './capture-encoding.ts'
-import { changedLettersMax } from './wal.ts'
+import { countChangedLettersMax } from './wal.ts'
 
 /** A write that changes at least this many letters runs in the background. */
 const manyLetters = 32
@@ -19,7 +19,7 @@ const quietMs = 20
 export function isBackground(write: readonly WriterCommand[]): boolean {
   return write.some((command) => {
     const { op } = command
-    return op !== 'import-letters' && op !== 'end-redrives' && changedLettersMax(command) >= manyLetters
+    return op !== 'import-letters' && op !== 'end-redrives' && countChangedLettersMax(command) >= manyLetters
   })
 }
 

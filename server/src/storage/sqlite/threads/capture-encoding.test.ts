@@ -33,9 +33,9 @@ const rich: ItemToImport = {
     ['none', null],
   ],
   expireDeadline: noon + minute,
-  diedAt: noon - minute,
+  deadLetteredAt: noon - minute,
   history: [aFailure({ message: 'before' })],
-  redrives: 12,
+  retryCount: 12,
 }
 const { failure: _, ...unexplained } = plain
 const letters: readonly ItemToImport[] = [

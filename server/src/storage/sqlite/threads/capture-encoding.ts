@@ -8,7 +8,7 @@ import type { Instant } from '../../../core/instant.ts'
 import type { Import, ImportResult, ItemToImport } from '../../contract/items.ts'
 import type { Command } from '../../contract/storage.ts'
 import { checkCommand } from '../../shared/check-command.ts'
-import { headersToText } from '../../shared/item-row.ts'
+import { encodeHeaders } from '../../shared/item-row.ts'
 import { concatenate } from './thread-messages.ts'
 
 type Value = string | number | null
@@ -40,7 +40,7 @@ export type EncodedLetter = readonly [
   reference: string,
   headers: string | null,
   expireDeadline: Instant | null,
-  diedAt: Instant | null,
+  deadLetteredAt: Instant | null,
   failure: string | null,
   origin: string,
   history: string | null,
@@ -88,7 +88,7 @@ function encodeLetters({ queue, partition, now, items, isNewOnly = false }: Impo
     return bytes.byteLength
   }
   for (const item of items) {
-    for (const value of encodeLetter(item, causes.indexOf(item), keep)) values.push(value)
+    for (const value of encodeLetter(item, causes.indexCause(item), keep)) values.push(value)
   }
   const bytes = concatenate(chunks, length)
   return {
@@ -109,7 +109,7 @@ class CauseList {
   readonly list: Cause[] = []
   readonly #indexes = new Map<string, number>()
 
-  indexOf({ failure = null, origin }: ItemToImport): number {
+  indexCause({ failure = null, origin }: ItemToImport): number {
     const cause = toCause(failure, origin ?? { name: '' })
     let index = this.#indexes.get(cause.fingerprint)
     if (index === undefined) {
@@ -127,7 +127,7 @@ function encodeLetter(
   keep: (bytes: Uint8Array) => number,
 ): EncodedLetter {
   const { failure = null, history = [], key = null, headers = [] } = item
-  const { attempts = 0, attemptsMax = 0, priority = 0, redrives = 0 } = item
+  const { attempts = 0, attemptsMax = 0, priority = 0, retryCount = 0 } = item
   const { kind = '', encoding = '', reference = '' } = item
   return [
     item.sourceId ?? null,
@@ -137,13 +137,13 @@ function encodeLetter(
     kind,
     encoding,
     reference,
-    headersToText(headers),
+    encodeHeaders(headers),
     item.expireDeadline ?? null,
-    item.diedAt ?? null,
+    item.deadLetteredAt ?? null,
     failure && JSON.stringify(failure),
     JSON.stringify(item.origin),
     history.length === 0 ? null : JSON.stringify(history),
-    redrives,
+    retryCount,
     causeIndex,
     key && keep(key),
     keep(item.payload),

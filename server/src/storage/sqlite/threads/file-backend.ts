@@ -13,7 +13,7 @@ import type { Write } from '../write.ts'
 import { isBackground } from './background-throttle.ts'
 import { Thread } from './thread.ts'
 import { pack, type ReadCall, type ThreadData } from './thread-messages.ts'
-import { changedLettersMax, WalState } from './wal.ts'
+import { countChangedLettersMax, WalState } from './wal.ts'
 
 type FileOptions = Readonly<{
   synchronous: 'full' | 'normal'
@@ -56,7 +56,7 @@ export class FileBackend implements Backend {
 
   /** The writer thread commits all writes that wait for it together: see decision 19. */
   write(write: Write): Promise<unknown[]> {
-    if (write.some((command) => changedLettersMax(command) > 0)) this.#startCheckpointThread()
+    if (write.some((command) => countChangedLettersMax(command) > 0)) this.#startCheckpointThread()
     const isInBackground = isBackground(write)
     const written = this.#writer.ask<unknown[]>({
       ask: 'write',

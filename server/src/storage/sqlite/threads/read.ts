@@ -11,7 +11,7 @@ import { verifyCounts } from '../counts/verify.ts'
 import { compareArrivals } from '../counts/verify-arrivals.ts'
 import { listAttempts } from '../deliveries/attempts.ts'
 import { getDelivery, listDeliveries, sumDeliveryFigures } from '../deliveries/deliveries.ts'
-import { nextDueAt } from '../items/advance.ts'
+import { readNextDueAt } from '../items/advance.ts'
 import { listArchive, listItems } from '../items/list-items.ts'
 import { listPositions } from '../kafka/positions.ts'
 import { listReplays, listUnpassedPartitions } from '../kafka/replays.ts'
@@ -100,7 +100,7 @@ const handlers = {
   delivery: (database, { channelId, consumerId }) => getDelivery(database, channelId, consumerId),
   attempts: (database, { query }) => listAttempts(database, query),
   'delivery-figures': (database, { query }) => sumDeliveryFigures(database, query),
-  'next-due': (database) => nextDueAt(database),
+  'next-due': (database) => readNextDueAt(database),
   verify: (database, { isRepairableOnly }) =>
     isRepairableOnly ? verifyCounts(database) : [...verifyCounts(database), ...compareArrivals(database)],
 } satisfies Handlers

@@ -25,7 +25,7 @@ const manyLetters = 32
 const threadMs = 1_000
 
 /** An upper bound for the number of letters that the command changes. */
-export function changedLettersMax(command: WriterCommand): number {
+export function countChangedLettersMax(command: WriterCommand): number {
   switch (command.op) {
     case 'import-letters':
       return command.count

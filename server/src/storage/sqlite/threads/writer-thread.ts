@@ -20,7 +20,7 @@ import {
   type ThreadData,
   unpack,
 } from './thread-messages.ts'
-import { Checkpointer, changedLettersMax, WalState } from './wal.ts'
+import { Checkpointer, countChangedLettersMax, WalState } from './wal.ts'
 
 type WriteRequest = Request & { ask: 'write' }
 
@@ -67,7 +67,7 @@ class WriterThread {
   #commit(requests: readonly WriteRequest[]): void {
     const batch = requests.map(({ write }) => unpack(write))
     this.#now = Math.max(...requests.map(({ now }) => now))
-    const letters = batch.flat().reduce((sum, command) => sum + changedLettersMax(command), 0)
+    const letters = batch.flat().reduce((sum, command) => sum + countChangedLettersMax(command), 0)
     this.#checkpointer.beforeCommit(letters, performance.now())
     for (const [index, outcome] of this.#write(batch).entries()) {
       const { call } = requests[index] as WriteRequest

@@ -1,7 +1,7 @@
 /** Stores messages that are broadcast. */
 import { findBroadcastRefusal } from '../../../core/webhook/broadcast.ts'
 import type { AcceptMessages, AcceptResult, NewMessage } from '../../contract/webhooks.ts'
-import { headersToText } from '../../shared/item-row.ts'
+import { encodeHeaders } from '../../shared/item-row.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import { messageStatus, scheduledCountOffset, scheduledStatus } from '../../shared/webhook-rows.ts'
 import type { Database } from '../connection/database.ts'
@@ -55,7 +55,7 @@ function insertMessage(
 ): number | undefined {
   const row = database.get(
     insertSql,
-    ...[channel, id, xid, producerId, contentType, priority, now, headersToText(headers), payload],
+    ...[channel, id, xid, producerId, contentType, priority, now, encodeHeaders(headers), payload],
   )
   return row && readNumber(row, 'number')
 }

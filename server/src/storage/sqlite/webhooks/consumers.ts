@@ -12,7 +12,7 @@ import type {
   PutResult,
   WebhookResults,
 } from '../../contract/webhooks.ts'
-import { queueEntries } from '../../shared/audit-entries.ts'
+import { createQueueEntries } from '../../shared/audit-entries.ts'
 import { readNumber } from '../../shared/row-values.ts'
 import { toConsumer, toConsumerCounts } from '../../shared/webhook-rows.ts'
 import { insertAudit } from '../audit/audit.ts'
@@ -36,7 +36,7 @@ export function putConsumer(transaction: Transaction, command: PutConsumer): Put
   const decision = decidePut(before, isSame, condition, now)
   const target = `${channelId}/${id}`
   if (decision.outcome === 'create' || decision.outcome === 'update')
-    insertAudit(database, queueEntries(command.trace, target, 1, { name, callbackUrl, type }))
+    insertAudit(database, createQueueEntries(command.trace, target, 1, { name, callbackUrl, type }))
   switch (decision.outcome) {
     case 'create':
       insertConsumer(transaction, command, channel, decision.changedAt)
@@ -82,7 +82,7 @@ function insertConsumer(
 
 export function deleteConsumer(
   transaction: Transaction,
-  { channelId, id, condition, trace }: DeleteConsumer,
+  { channelId, id, condition, trace: audit }: DeleteConsumer,
 ): WebhookResults['delete-consumer'] {
   const { database } = transaction
   const consumer = getConsumer(database, channelId, id)
@@ -94,7 +94,7 @@ export function deleteConsumer(
   database.run('delete from webhook_consumers where number = ?', number)
   deleteQueue(transaction, { op: 'delete-queue', name: queue, isForced: true })
   deleteQueue(transaction, { op: 'delete-queue', name: deadQueue, isForced: true })
-  insertAudit(database, queueEntries(trace, `${channelId}/${id}`, 1, {}))
+  insertAudit(database, createQueueEntries(audit, `${channelId}/${id}`, 1, {}))
   return { refusal: null }
 }
 

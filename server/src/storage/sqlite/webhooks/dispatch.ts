@@ -74,7 +74,7 @@ function createJobs(
   messages: readonly MessageRow[],
   now: number,
 ): void {
-  const ids = queueCache.nextIds(queueRow, 0, now, messages.length, countChanges)
+  const ids = queueCache.allocateIds(queueRow, 0, now, messages.length, countChanges)
   for (const [index, message] of messages.entries()) {
     const itemId = ids[index] as string
     insertJob(database, queueRow, message, itemId, now)
@@ -91,6 +91,6 @@ function insertJob(
   itemId: string,
   now: number,
 ): void {
-  const expireDeadline = Math.min(now + queue.expireUs, Number.MAX_SAFE_INTEGER)
+  const expireDeadline = Math.min(now + queue.expireTimeoutUs, Number.MAX_SAFE_INTEGER)
   database.run(insertSql, id, itemId, priority, contentType, nextId(), key, now, expireDeadline, number)
 }

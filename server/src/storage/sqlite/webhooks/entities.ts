@@ -8,7 +8,7 @@ import type {
   PutProducer,
   PutResult,
 } from '../../contract/webhooks.ts'
-import { queueEntries } from '../../shared/audit-entries.ts'
+import { createQueueEntries } from '../../shared/audit-entries.ts'
 import { readNumber } from '../../shared/row-values.ts'
 import { boundPage, toProducer } from '../../shared/webhook-rows.ts'
 import { insertAudit } from '../audit/audit.ts'
@@ -35,7 +35,7 @@ function putEntity(
   const isSame = before?.name === name && before.token === token
   const decision = decidePut(before, isSame, condition, now)
   if (decision.outcome === 'create' || decision.outcome === 'update')
-    insertAudit(database, queueEntries(command.trace, id, 1, { name }))
+    insertAudit(database, createQueueEntries(command.trace, id, 1, { name }))
   switch (decision.outcome) {
     case 'create': {
       const sql = `insert into ${table} (id, name, token, xid, created_at, changed_at) values (?, ?, ?, ?, ?, ?)`

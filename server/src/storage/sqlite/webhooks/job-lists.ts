@@ -3,11 +3,11 @@ import type { Item } from '../../../core/item.ts'
 import type { JobTimes } from '../../contract/webhooks.ts'
 import { joinTimeRanges, orderQueuedItems, toTimeRange } from '../../shared/webhook-rows.ts'
 import type { Bound, Database } from '../connection/database.ts'
-import { columnsWithout, toItem } from '../items/rows.ts'
+import { omitColumns, toItem } from '../items/rows.ts'
 import { readQueueIds } from '../queues/queue-names.ts'
 import { getConsumerByNumber } from './consumers.ts'
 
-const headColumnsWithKey = columnsWithout(['headers', 'payload'])
+const headColumnsWithKey = omitColumns(['headers', 'payload'])
 const dueSql = `select ${headColumnsWithKey} from items
   where queue_id = ? and partition = 0 and state = 0 and available_at is null order by priority desc, id limit +?`
 const laterSql = `select ${headColumnsWithKey} from items
@@ -17,8 +17,8 @@ const laterSql = `select ${headColumnsWithKey} from items
 export function listQueuedItems(database: Database, queue: string, countMax: number): Item[] {
   const [queueId] = readQueueIds(database, [queue])
   if (queueId === undefined) return []
-  const due = database.arrays(dueSql, queueId, countMax)
-  const later = database.arrays(laterSql, queueId, countMax)
+  const due = database.readArrays(dueSql, queueId, countMax)
+  const later = database.readArrays(laterSql, queueId, countMax)
   const items = [...due, ...later].map((row) => toItem(row, queue))
   return orderQueuedItems(items, countMax)
 }

@@ -2,7 +2,7 @@
 import type { Item, ItemBytes, ItemHead } from '../../../core/item.ts'
 import { locateRedrivenItem } from '../../../core/letter-decisions.ts'
 import type { JobLocation, JobState } from '../../contract/webhooks.ts'
-import { headersFromText } from '../../shared/item-row.ts'
+import { decodeHeaders } from '../../shared/item-row.ts'
 import { readBytes, readTextOrNull } from '../../shared/row-values.ts'
 import { toJobState } from '../../shared/webhook-rows.ts'
 import type { Database } from '../connection/database.ts'
@@ -22,7 +22,7 @@ export function readJobs(database: Database, jobs: readonly JobLocation[]): JobS
     const [deadQueueId] = readQueueIds(database, [consumer.deadQueue])
     if (queueId === undefined || deadQueueId === undefined) return null
     const find = (sql: string, id: number, value: string, queue: string): ItemHead | undefined => {
-      const row = database.array(sql, id, value)
+      const row = database.getArray(sql, id, value)
       return row && toItemHead(row, queue)
     }
     const first = find(itemSql, queueId, itemId, consumer.queue)
@@ -42,6 +42,6 @@ export function readOwnBytes(database: Database, { id: queueId, queue }: QueueRo
   if (queue.delivery === undefined || item.letterId !== null) return item
   const row = database.get(bytesSql, queueId, item.partition, item.id)
   if (row === undefined) return item
-  const headers = headersFromText(readTextOrNull(row, 'headers'))
+  const headers = decodeHeaders(readTextOrNull(row, 'headers'))
   return { key: item.key, headers, payload: readBytes(row, 'payload') }
 }

@@ -25,7 +25,7 @@ export class MessageCounts {
 
 export function countMessages(database: Database, channelId: string): CountedMessages {
   const channel = findChannelNumber(database, channelId) ?? 0
-  const rows = database.arrays('select status, n from webhook_message_counts where channel = ?', channel)
+  const rows = database.readArrays('select status, n from webhook_message_counts where channel = ?', channel)
   const sql = `select min(due_at) as due_at from webhook_scheduled
     where channel = ? and status = ${scheduledStatus.scheduled}`
   const next = database.get(sql, channel)

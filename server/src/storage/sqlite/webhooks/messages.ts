@@ -29,7 +29,7 @@ export function getMessage(database: Database, channelId: string, id: string): M
 export function listUndispatched(database: Database, { before, countMax }: UndispatchedQuery): number[] {
   const sql = `select number from webhook_messages where status = ${messageStatus.acknowledged} and created_at < ?
     order by created_at, number limit +?`
-  const rows = database.arrays(sql, before ?? Number.MAX_SAFE_INTEGER, countMax)
+  const rows = database.readArrays(sql, before ?? Number.MAX_SAFE_INTEGER, countMax)
   return rows.map((row) => readNumber(row, 0))
 }
 

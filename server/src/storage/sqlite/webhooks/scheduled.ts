@@ -5,7 +5,7 @@ import type {
   ScheduledMessage,
   WebhookResults,
 } from '../../contract/webhooks.ts'
-import { headersToText } from '../../shared/item-row.ts'
+import { encodeHeaders } from '../../shared/item-row.ts'
 import { readNumber } from '../../shared/row-values.ts'
 import {
   messageStatus,
@@ -31,10 +31,10 @@ export function insertScheduled(
   dueAt: number,
   now: number,
 ): boolean {
-  if (database.array(takenSql, channel, id) !== undefined) return false
+  if (database.getArray(takenSql, channel, id) !== undefined) return false
   const row = database.get(
     insertSql,
-    ...[channel, id, xid, producerId, contentType, priority, now, dueAt, headersToText(headers), payload],
+    ...[channel, id, xid, producerId, contentType, priority, now, dueAt, encodeHeaders(headers), payload],
   )
   return row !== undefined
 }

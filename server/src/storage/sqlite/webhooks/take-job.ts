@@ -29,17 +29,17 @@ export function takeJob(transaction: Transaction, command: TakeJob): WebhookResu
 /** Returns the id of the item of the redrive; undefined: the job is not dead any more. */
 function startRedrive(
   transaction: Transaction,
-  { queue, now, trace }: TakeJob,
+  { queue, now, trace: audit }: TakeJob,
   { letterId, actor }: Readonly<{ letterId: string; actor: string }>,
 ): string | undefined {
   const letters = [{ letterId, queue }]
   const command = { op: 'redrive', letters, isDeadAllowed: true, isCapped: false, actor, now } as const
-  const [redriven] = redriveLetters(transaction, trace === undefined ? command : { ...command, trace })
+  const [redriven] = redriveLetters(transaction, audit === undefined ? command : { ...command, audit })
   return redriven?.isStarted === true ? redriven.id : undefined
 }
 
 function findItem({ database }: Transaction, { id, queue }: QueueRow, itemId: string): Item | undefined {
   const sql = `select ${itemColumnList} from items where queue_id = ? and partition = 0 and id = ?`
-  const row = database.array(sql, id, itemId)
+  const row = database.getArray(sql, id, itemId)
   return row && toItem(row, queue.name)
 }
