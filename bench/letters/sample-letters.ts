@@ -100,7 +100,7 @@ export function createLetter(number: number, count: number, now: Instant): ItemT
       createdAt: deadLetteredAt - 60_000_000,
     },
     failure: {
-      errorCode: cause.reason,
+      errorCode: cause.errorCode,
       errorClass: cause.errorClass,
       message: `${cause.words} ${cause.service} failed: request r-${tenant} after ${random % 5_000} ms`,
       stack: `Error\n    at call (/app/src/${cause.service}.ts:12:5)\n    at handle (/app/src/handle.ts:88:11)`,

@@ -64,7 +64,7 @@ describe('the cause of a failure', () => {
     }
   })
 
-  it('failures that differ in class, reason, origin, message or top frame have different causes', () => {
+  it('failures that differ in class, error code, origin, message or top frame have different causes', () => {
     const differing = [
       fingerprint({}),
       fingerprint({ errorClass: 'com.example.Other' }),
@@ -86,7 +86,7 @@ describe('the cause of a failure', () => {
   })
 
   it('a letter without a failure has a cause', () => {
-    expect(toCause(null, payments)).toMatchObject({ reason: 'unknown', slug: 'unknown', title: '' })
+    expect(toCause(null, payments)).toMatchObject({ errorCode: 'unknown', slug: 'unknown', title: '' })
   })
 
   it('the texts of a cause can be stored, whatever the failure contains', () => {
@@ -143,7 +143,7 @@ describe('the cause of a letter in a queue with many groups', () => {
     expect(foldCause(toCause(aFailure(), payments), 4_999)).toBeUndefined()
   })
 
-  it('from 5,000 groups on, new letters of one origin, reason and class share a cause', () => {
+  it('from 5,000 groups on, new letters of one origin, error code and class share a cause', () => {
     const one = fold({ message: 'one' }, 5_000)
     expect(fold({ message: 'two' }, 9_999)).toEqual(one)
     expect(one).toMatchObject({
@@ -157,7 +157,7 @@ describe('the cause of a letter in a queue with many groups', () => {
     expect(fold({ errorClass: 'Other' }, 5_000).fingerprint).not.toBe(one.fingerprint)
   })
 
-  it('from 10,000 groups on, new letters of one origin and reason share a cause', () => {
+  it('from 10,000 groups on, new letters of one origin and error code share a cause', () => {
     const one = fold({ errorClass: 'One' }, 10_000)
     expect(fold({ errorClass: 'Two' }, 10_000)).toEqual(one)
     expect(one).toMatchObject({ errorClass: anyClass, slug: 'other', title: '(others)' })

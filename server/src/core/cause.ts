@@ -25,9 +25,9 @@ export type Cause = Readonly<{
   /** The same without the origin: equal causes of different queues have equal keys. */
   causeKey: string
   /**
-   * Only groups of one origin and bucket can be one group: 16 hexadecimal digits of the reason, error class,
-   * codes, and the first word of a message without a class. Empty: the cause is never compared with other
-   * groups.
+   * Only groups of one origin and bucket can be one group: 16 hexadecimal digits of the error code,
+   * error class, codes, and the first word of a message without a class. Empty: the cause is never compared
+   * with other groups.
    */
   bucket: string
   /** The name of the queue, topic or webhook that the letter came from. */
@@ -56,16 +56,16 @@ const originMax = 512
 export function toCause(failure: Failure | null, origin: Pick<Origin, 'name'>): Cause {
   const masked = maskMessage((failure?.message ?? '').slice(0, messageRead))
   const name = origin.name.slice(0, originMax)
-  const reason = cutText(failure?.errorCode || 'unknown', failureReasonMax)
+  const errorCode = cutText(failure?.errorCode || 'unknown', failureReasonMax)
   const errorClass = cutText(failure?.errorClass ?? '', errorClassMax)
   const stack = (failure?.stack ?? '').slice(0, stackRead)
   // The lengths keep two causes apart whose texts only join to the same string.
-  const lengths = `${name.length}/${reason.length}/${errorClass.length}/${masked.text.length}/`
-  const key = `${lengths}${name}${reason}${errorClass}${masked.text}${stack}`
+  const lengths = `${name.length}/${errorCode.length}/${errorClass.length}/${masked.text.length}/`
+  const key = `${lengths}${name}${errorCode}${errorClass}${masked.text}${stack}`
   return getOrCreate(causes, key, () =>
     createCause(masked, readStack(stack), {
       origin: toStorableText(name),
-      errorCode: toStorableText(reason),
+      errorCode: toStorableText(errorCode),
       errorClass: toStorableText(errorClass),
     }),
   )

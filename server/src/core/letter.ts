@@ -198,11 +198,11 @@ export function endRedrive(
   const letter: LetterFacts = { ...facts, redrives: [...closed, ...before], nextRedriveAt: null }
   if (outcome === 'resolved') return { ...base, state: 'done', endedAt: at, updatedAt: at, letter }
 
-  const redrives = item.retryCount + 1
-  const changed = { ...base, redrives, updatedAt: at, ...withFailure(item, failure, earlier) }
-  if (redrives >= policy.redrivesMax) return { ...changed, state: 'dead', endedAt: at, letter }
+  const retryCount = item.retryCount + 1
+  const changed = { ...base, retryCount, updatedAt: at, ...withFailure(item, failure, earlier) }
+  if (retryCount >= policy.redrivesMax) return { ...changed, state: 'dead', endedAt: at, letter }
   // Schedule the next redrive only after a known failure: an unknown outcome may mean processed.
-  const next = outcome === 'failed' ? computeNextRedriveAt(at, redrives + 1, policy, () => chance) : null
+  const next = outcome === 'failed' ? computeNextRedriveAt(at, retryCount + 1, policy, () => chance) : null
   return { ...changed, state: 'waiting', availableAt: null, letter: { ...letter, nextRedriveAt: next } }
 }
 

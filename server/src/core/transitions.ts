@@ -85,12 +85,12 @@ export function handOver(): Transition {
  * retry (docs/decisions/0007).
  */
 export function retryItem(item: LeasedHead, request: RetryRequest, rules: Rules, now: Instant): Transition {
-  const failed = (reason: string) => createFailure(item, request.error ?? {}, reason, now)
-  if (request.isDead) return kill(item, failed('declared_dead'), rules, 'declared-dead')
-  if (item.attempts > getAttemptsMax(item, rules)) return kill(item, failed('attempts'), rules, 'attempts')
+  const toFailure = (errorCode: string) => createFailure(item, request.error ?? {}, errorCode, now)
+  if (request.isDead) return kill(item, toFailure('declared_dead'), rules, 'declared-dead')
+  if (item.attempts > getAttemptsMax(item, rules)) return kill(item, toFailure('attempts'), rules, 'attempts')
   const availableAt =
     request.availableAt === undefined ? retryAt(item, rules, now, request.chance ?? 0.5) : request.availableAt
-  return { to: 'waiting', availableAt, failure: failed('retried'), cause: 'retry' }
+  return { to: 'waiting', availableAt, failure: toFailure('retried'), cause: 'retry' }
 }
 
 function retryAt(item: LeasedHead, rules: Rules, now: Instant, chance: number): Instant | null {
@@ -113,26 +113,26 @@ export function unlease(item: LeasedHead, now: Instant): WaitingHead {
 const leaseEnded = 'lease ended: the item was not completed, extended or given back in time'
 
 /**
- * The transition of an item whose `dueAt` is reached: a lease ends, a scheduled item becomes available, a
+ * The transition of an item that is due: a lease ends, a scheduled item becomes available, a
  * waiting item expires, or the retention of an ended item is over. `chance`, in [0, 1): the jitter of the
  * retry policy, which also applies to leases that end, because the item may be what its workers crash on.
  */
 export function onDue(item: ItemHead, rules: Rules, now: Instant, chance = 0.5): Transition {
   switch (item.state) {
     case 'leased': {
-      const failed = (reason: string) => createFailure(item, { message: leaseEnded }, reason, now)
+      const toFailure = (errorCode: string) => createFailure(item, { message: leaseEnded }, errorCode, now)
       if (isRedriving(item))
         return { to: 'end-redrive', failure: createUnknownOutcome(item, now), cause: 'lease-end' }
       if (isKilledByLeaseEnd(item, rules))
         return kill(
           item,
-          failed(rules.delivery === 'pull' ? retriesExhausted : 'attempts'),
+          toFailure(rules.delivery === 'pull' ? retriesExhausted : 'attempts'),
           rules,
           'attempts',
         )
-      if (isExpired(item, now)) return kill(item, failed('expired'), rules, 'expire')
+      if (isExpired(item, now)) return kill(item, toFailure('expired'), rules, 'expire')
       const availableAt = retryAt(item, rules, now, chance)
-      return { to: 'waiting', availableAt, failure: failed('lease_ended'), cause: 'lease-end' }
+      return { to: 'waiting', availableAt, failure: toFailure('lease_ended'), cause: 'lease-end' }
     }
     case 'waiting': {
       if (item.availableAt !== null) {
@@ -220,13 +220,13 @@ function nullIfNever(instant: Instant): Instant | null {
 export function createFailure(
   item: LeasedHead | WaitingHead,
   error: NonNullable<RetryRequest['error']>,
-  reason: string,
+  errorCode: string,
   now: Instant,
 ): Failure {
   const before = item.failure
   const hasError = error.errorClass !== undefined || error.message !== undefined || error.stack !== undefined
   return {
-    errorCode: cutText(error.errorCode ?? reason, failureReasonMax),
+    errorCode: cutText(error.errorCode ?? errorCode, failureReasonMax),
     // A worker that asks for a retry without an error adds nothing: keep the error of the earlier attempt.
     errorClass: hasError ? cutText(error.errorClass ?? '', errorClassMax) : (before?.errorClass ?? ''),
     message: hasError ? (error.message ?? '') : (before?.message ?? ''),

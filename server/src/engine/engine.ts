@@ -61,7 +61,7 @@ export interface Engine {
     items: readonly RetriedItem[],
     options?: CallOptions,
   ): Promise<readonly ItemChange[]>
-  /** Moves the deadline of leases to now + `leaseUs`, by default the queue's lease time. Returns it. */
+  /** Moves the deadline of leases to now + `leaseTimeoutUs`, by default the queue's. Returns the deadline. */
   extend(
     queue: QueueName,
     partition: number,

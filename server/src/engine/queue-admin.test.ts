@@ -18,9 +18,9 @@ describe('queue administration', () => {
     const { engine, storage } = await open()
     const { ids } = await engine.produce('orders', newItems(1))
     await engine.deleteItems('orders', 0, ['0'.repeat(27), ...ids], ann)
-    const trace = { actor: 'ann', target: 'orders', reason: 'test data' }
+    const attribution = { actor: 'ann', target: 'orders', reason: 'test data' }
     expect(await storage.listAudit({ countMax: 1 })).toMatchObject([
-      { ...trace, action: 'items.delete', details: { partition: 0, ids, removed: 1 } },
+      { ...attribution, action: 'items.delete', details: { partition: 0, ids, removed: 1 } },
     ])
     const before = await storage.listAudit({ countMax: 1 })
     await engine.deleteItems('orders', 0, ids, ann)

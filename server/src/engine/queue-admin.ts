@@ -234,7 +234,7 @@ function createAuditContext(
   action: string,
   details: AuditEntry['details'],
 ) {
-  return attribution === undefined ? {} : { trace: { at: clock.now(), action, details, ...attribution } }
+  return attribution === undefined ? {} : { audit: { at: clock.now(), action, details, ...attribution } }
 }
 
 /** Records the result of a call of several transactions. Its start was recorded in the first of them. */

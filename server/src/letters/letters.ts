@@ -203,7 +203,7 @@ export type RetentionDone = Readonly<{ queue: QueueName; archived: number; purge
 export interface Campaigns {
   /** The selection as a campaign would freeze it now, without changing anything. */
   preview(spec: CampaignSpec, options?: PreviewOptions): Promise<CampaignPreview>
-  /** Requires a name and a reason (`trace.reason`). The campaign starts automatically. */
+  /** Requires a name and a reason (`attribution.reason`). The campaign starts automatically. */
   create(spec: CampaignSpec, attribution: Attribution): Promise<Campaign>
   get(id: CampaignId): Promise<Campaign | null>
   /** The causes of its failed letters, with the most letters first. */

@@ -5,7 +5,7 @@ import type { StoreReads } from '../storage/contract/storage.ts'
 /** Dependencies of the letters layer. */
 export type LettersParts = Readonly<{
   storage: StoreReads
-  /** `lastLeaseCallAt` is absent if no server runs, as in commands that open the store themselves. */
+  /** `readLastLeaseCallAt` is absent if no server runs, as in commands that open the store themselves. */
   engine: Pick<Engine, 'write'> & Partial<Pick<Engine, 'readLastLeaseCallAt'>>
   clock: Clock
   /** Unique name of this server in cluster-wide locks; default: a random UUID. */

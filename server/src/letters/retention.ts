@@ -7,8 +7,8 @@
  * deletes exactly the rows that it archives, by the class that the queue has in that transaction.
  */
 import type { QueueName } from '../core/ids.ts'
-import { type Clock, addDuration, usPerSecond } from '../core/instant.ts'
-import { listArchivedStates, type EndedState } from '../core/letter-class.ts'
+import { addDuration, type Clock, usPerSecond } from '../core/instant.ts'
+import { type EndedState, listArchivedStates } from '../core/letter-class.ts'
 import type { Engine } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
 import type { LetterCursor, LetterScan } from '../storage/contract/letters.ts'
@@ -206,8 +206,11 @@ export class Retention {
     const endedBefore = now - this.#policy.keepUs
     if (!(await this.#isAnyEnded(queue, states, endedBefore))) return nothing
     return runBatches(batchesMax, signal, async () => {
-      const audit = createAuditContext(this.#clock, policyAttribution, 'letters.archive', { endedBefore, batchSize })
-      const due = { endedBefore, countMax: batchSize, now, trace: audit }
+      const audit = createAuditContext(this.#clock, policyAttribution, 'letters.archive', {
+        endedBefore,
+        batchSize,
+      })
+      const due = { endedBefore, countMax: batchSize, now, audit }
       const command = { op: 'archive', queue, states: 'by-class', ...due } as const
       const [, , { archived, isMore }] = await this.#engine.write([
         { op: 'fence', lock },

@@ -192,7 +192,7 @@ export function toCountedFilter(filter: LetterFilter): CountedFilter {
   const part: Record<string, unknown> = {}
   for (const name of countedNames) if (filter[name] !== undefined) part[name] = filter[name]
   if (filter.retryCount !== undefined) {
-    part.redrives = boundCounted(filter.retryCount)
+    part.retryCount = boundCounted(filter.retryCount)
   }
   return part as CountedFilter
 }

@@ -125,7 +125,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'letters that are due and c
     await Promise.all([work(), work(another)])
     const found = await given.storage.getLetters(ids)
     for (const { state, retryCount, letter } of found) {
-      expect({ state, redrives: retryCount, next: letter?.nextRedriveAt }).toEqual({
+      expect({ state, retryCount, next: letter?.nextRedriveAt }).toEqual({
         state: 'dead',
         retryCount: 1,
         next: null,

@@ -448,7 +448,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
   it('a preview that stops searching first says that its count is not exact, and counts all on request', async () => {
     const { queue, deadQueue } = await begin(35)
     const spec = aSpec(deadQueue, { selection: { filter: { queues: [deadQueue], text: 'card' } } })
-    const parts = { storage: given.storage, now: noon, lastLeaseCallAt: async () => noon }
+    const parts = { storage: given.storage, now: noon, readLastLeaseCallAt: async () => noon }
     // The time stands still until the first page starts, and is over when the page ends. The reader therefore
     // gets the full time of a step: with less, a busy machine would end the page early.
     let looks = 0

@@ -37,7 +37,7 @@ it('the X-Redrive-Error header becomes the failure of the dead letter', async ()
   const letters = await storage.listItems({ queue: 'dead', countMax: 10 })
   expect(letters.map(({ failure }) => failure)).toEqual(
     items.map(() => ({
-      reason: 'refused',
+      errorCode: 'refused',
       errorClass: 'CardRefused',
       message: 'no € left',
       stack: 'at pay',

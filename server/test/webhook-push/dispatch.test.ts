@@ -80,7 +80,11 @@ describeNodes('dispatch', {}, (given) => {
     })
     expect(Buffer.from(attempts[0]?.body ?? []).toString()).toBe('no')
     const [letter] = await node.storage.listItems({ queue: consumer.deadQueue, countMax: 10 })
-    expect(letter?.failure).toMatchObject({ reason: 'http_500', errorClass: 'HttpStatusError', attempts: 6 })
+    expect(letter?.failure).toMatchObject({
+      errorCode: 'http_500',
+      errorClass: 'HttpStatusError',
+      attempts: 6,
+    })
     expect(new Set(target.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1)
     expect(new Set(target.received.map(({ headers }) => headers['x-request-id'])).size).toBe(6)
   })

@@ -40,7 +40,7 @@ const sentExaminedMax = 10
 export class CampaignService implements Campaigns {
   readonly #storage: StoreReads
   readonly #engine: Pick<Engine, 'write'>
-  readonly #lastLeaseCallAt: PreviewParts['readLastLeaseCallAt']
+  readonly #readLastLeaseCallAt: PreviewParts['readLastLeaseCallAt']
   readonly #clock: Clock
   readonly #random: () => number
   readonly #log: LettersLog
@@ -53,7 +53,7 @@ export class CampaignService implements Campaigns {
     this.#storage = parts.storage
     this.#engine = parts.engine
     const { storage, engine } = parts
-    this.#lastLeaseCallAt = engine.readLastLeaseCallAt ?? ((queue) => storage.readLeaseCall(queue))
+    this.#readLastLeaseCallAt = engine.readLastLeaseCallAt ?? ((queue) => storage.readLeaseCall(queue))
     this.#clock = parts.clock
     this.#random = parts.random ?? Math.random
     this.#log = log
@@ -180,7 +180,7 @@ export class CampaignService implements Campaigns {
 
   #previewParts(): PreviewParts {
     const storage = this.#storage
-    return { storage, now: this.#clock.now(), readLastLeaseCallAt: this.#lastLeaseCallAt }
+    return { storage, now: this.#clock.now(), readLastLeaseCallAt: this.#readLastLeaseCallAt }
   }
 
   async #read(id: CampaignId): Promise<StoredCampaign> {

@@ -34,7 +34,7 @@ export async function readCauses(
   const byId = new Map(groups.map((group) => [group.id, group]))
   const causes = largest.map((cause) => {
     const { title = '', errorCode = '', errorClass = '' } = byId.get(cause.groupId) ?? {}
-    return { ...cause, title, reason: errorCode, errorClass }
+    return { ...cause, title, errorCode, errorClass }
   })
   return { causes, examinedCount: letterIds.length }
 }

@@ -73,7 +73,7 @@ describe('the document of a campaign', () => {
   })
 
   it('fields that describe progress have a default, and limits do not', () => {
-    const { pace, overlooked, recent, positionDone, frozenUntil, ...rest } = parse(withoutVersion)
+    const { pace, overlooked, recent, placeDone, frozenUntil, ...rest } = parse(withoutVersion)
     expect(decode(rest)).toMatchObject({
       pace: { since: noon + 7, at: noon + 7, tokens: 0 },
       overlooked: { ended: 0, bad: 0 },

@@ -3,7 +3,7 @@
  * Documents stored before the field existed have none and the layout of version 1. Version 2 added `limit`
  * and `expectedCount`, which a document of version 1 does not have.
  *
- * To change the layout, increase `formatVersion` and give `fromDocument` a branch for the older version. A
+ * To change the layout, increase `formatVersion` and give `decodeDocument` a branch for the older version. A
  * server that knows only older versions refuses a newer document, so it can neither misread a campaign nor
  * overwrite it.
  */
@@ -17,12 +17,16 @@ import { type CampaignFacts, measureRate } from './state-machine.ts'
 
 const formatVersion = 2
 
-type StoredFacts = Omit<CampaignFacts, 'spec'> & Readonly<{ formatVersion: number; spec: StoredSpec }>
+type StoredFacts = Omit<CampaignFacts, 'spec' | 'positionDone'> &
+  Readonly<{ formatVersion: number; spec: StoredSpec; placeDone: number | null }>
 type StoredSpec = Omit<CampaignSpec, 'selection'> & Readonly<{ selection: StoredSelection }>
-/** JSON has no bytes, so the key of a filter is stored as base64. */
-type StoredSelection = Readonly<
-  { letterIds: readonly LetterId[] } | { filter: Omit<LetterFilter, 'key'> & { keyBase64?: string } }
->
+/** JSON has no bytes, so the key of a filter is stored as base64. Two fields keep their first names. */
+type StoredFilter = Omit<LetterFilter, 'key' | 'errorCodes' | 'retryCount'> & {
+  keyBase64?: string
+  reasons?: readonly string[]
+  redrives?: NonNullable<LetterFilter['retryCount']>
+}
+type StoredSelection = Readonly<{ letterIds: readonly LetterId[] } | { filter: StoredFilter }>
 
 /**
  * The document keeps up to this many ids of a campaign on named letters, because it is written with every
@@ -31,7 +35,8 @@ type StoredSelection = Readonly<
 export const namedIdsKept = 100
 
 export function encodeDocument(facts: CampaignFacts): StoredFacts {
-  return { formatVersion, ...facts, spec: encodeSpec(facts.spec) }
+  const { positionDone, ...rest } = facts
+  return { formatVersion, ...rest, spec: encodeSpec(facts.spec), placeDone: positionDone }
 }
 
 export function decodeDocument({ id, document }: Pick<StoredCampaign, 'id' | 'document'>): CampaignFacts {
@@ -75,8 +80,15 @@ function encodeSpec(spec: CampaignSpec): StoredSpec {
 
 function encodeSelection(selection: CampaignSpec['selection']): StoredSelection {
   if ('letterIds' in selection) return { letterIds: selection.letterIds.slice(0, namedIdsKept) }
-  const { key, ...rest } = selection.filter
-  return { filter: key === undefined ? rest : { ...rest, keyBase64: Buffer.from(key).toString('base64') } }
+  const { key, errorCodes, retryCount, ...rest } = selection.filter
+  return {
+    filter: {
+      ...rest,
+      ...(errorCodes !== undefined && { reasons: errorCodes }),
+      ...(retryCount !== undefined && { redrives: retryCount }),
+      ...(key !== undefined && { keyBase64: Buffer.from(key).toString('base64') }),
+    },
+  }
 }
 
 function decodeFacts(document: JsonObject): CampaignFacts {
@@ -123,9 +135,15 @@ function readSpec(spec: JsonObject): CampaignSpec {
 function decodeSelection(selection: JsonObject): CampaignSpec['selection'] {
   const { letterIds } = selection.fields
   if (Array.isArray(letterIds)) return { letterIds: letterIds as string[] }
-  const { keyBase64, ...filter } = selection.readObject('filter').fields
-  if (typeof keyBase64 !== 'string') return { filter: filter as LetterFilter }
-  return { filter: { ...(filter as LetterFilter), key: new Uint8Array(Buffer.from(keyBase64, 'base64')) } }
+  const { keyBase64, reasons, redrives, ...rest } = selection.readObject('filter').fields as StoredFilter
+  return {
+    filter: {
+      ...rest,
+      ...(reasons !== undefined && { errorCodes: reasons }),
+      ...(redrives !== undefined && { retryCount: redrives }),
+      ...(keyBase64 !== undefined && { key: new Uint8Array(Buffer.from(keyBase64, 'base64')) }),
+    },
+  }
 }
 
 /** The fields of a JSON object, read with their types. An error names the field and the document. */

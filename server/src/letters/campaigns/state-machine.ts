@@ -142,7 +142,7 @@ function getCurrentSpeed({ spec, state }: CampaignFacts): Pick<CampaignSpec, 'ra
   return state === 'canary' ? { ratePerSecond: spec.ratePerSecond, rampUs: 0 } : spec
 }
 
-/** The document after a step sent `count` letters, the last one at `placeDone`. */
+/** The document after a step sent `count` letters, the last one at `positionDone`. */
 export function applySending(
   facts: CampaignFacts,
   sent: Readonly<{ count: number; positionDone: number }>,

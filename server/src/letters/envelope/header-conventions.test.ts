@@ -69,7 +69,7 @@ describe('headers of a dead record', () => {
         '__connect.errors.exception.stacktrace': 'at convert',
       },
       '/payments/1/77/',
-      { reason: 'DataException', message: 'no schema', stack: 'at convert' },
+      { errorCode: 'DataException', message: 'no schema', stack: 'at convert' },
     ],
     [
       'share groups',
@@ -82,7 +82,7 @@ describe('headers of a dead record', () => {
         '__dlq.errors.message': 'rejected',
       },
       '/payments/1/77/billing',
-      { reason: 'unknown', message: 'rejected', attempts: 5 },
+      { errorCode: 'unknown', message: 'rejected', attempts: 5 },
     ],
     [
       'Kafka Streams',

@@ -162,8 +162,8 @@ export type SettleResult =
 
 /**
  * Applies the passing of time: ends leases, expires items, promotes scheduled items, and removes done items
- * after their retention. An item is due when `dueAt <= now`. At most `countMax` items change, earliest first,
- * then by id. Many servers can run it at once.
+ * after their retention. An item is due when its `due_at` is not after now. At most `countMax` items change,
+ * earliest first, then by id. Many servers can run it at once.
  */
 export type Advance = Readonly<{ op: 'advance'; now: Instant; countMax: number }>
 export type AdvanceResult = Readonly<{ changes: readonly ItemChange[]; isMore: boolean }>
@@ -278,8 +278,8 @@ export type Clear = Readonly<{
 }>
 
 /**
- * An order by a time that can be null (`diedAt`, `availableAt`) lists only the items that have one. Items
- * that are equal in the order are sorted by id in the same direction.
+ * An order by a time that can be null (`deadLetteredAt`, `availableAt`) lists only the items that have one.
+ * Items that are equal in the order are sorted by id in the same direction.
  */
 export type ItemOrder = 'id' | 'createdAt' | 'updatedAt' | 'deadLetteredAt' | 'availableAt' | 'priority'
 

@@ -199,7 +199,7 @@ export type TakeJob = Readonly<{
   holder: string
   deadline: Instant
   now: Instant
-  trace?: AuditContext
+  audit?: AuditContext
 }>
 
 export type MessageHead = Readonly<{ id: string; xid: string; createdAt: Instant }>

@@ -47,7 +47,7 @@ export function exhaustEntries(audit: AuditContext | undefined, changed: readonl
   const outcomes = dead.map(({ rootId, retryCount }) => ({
     letterId: rootId,
     refusal: null,
-    details: { redrives: retryCount },
+    details: { retryCount },
   }))
   return createLetterEntries(audit, outcomes)
 }

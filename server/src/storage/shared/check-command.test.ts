@@ -22,14 +22,14 @@ const refused: readonly Readonly<{ what: string; command: Command; message: RegE
     message: /edit is 0; it must be a whole number from 1/,
   },
   {
-    what: 'a place that is not a whole number',
+    what: 'a position that is not a whole number',
     command: {
       op: 'discard',
       letters: [{ letterId: 'a', campaign: { id: 'c', position: 1.5 } }],
       reason: '',
       now: noon,
     },
-    message: /campaign\.place is 1\.5/,
+    message: /campaign\.position is 1\.5/,
   },
   {
     what: 'a reason with an unpaired surrogate',
@@ -55,7 +55,7 @@ const refused: readonly Readonly<{ what: string; command: Command; message: RegE
       countMax: 1,
       examinedMax: 1,
     },
-    message: /reasons contains a NUL/,
+    message: /errorCodes contains a NUL/,
   },
   {
     what: 'a time that is not a number',
@@ -70,7 +70,7 @@ describe('the check of a command about letters or campaigns', () => {
   })
 
   it('a valid command is accepted', () => {
-    const campaign = { id: 'c', place: 0 }
+    const campaign = { id: 'c', position: 0 }
     checkCommand({ op: 'discard', letters: [{ letterId: 'a', campaign }], reason: 'spam', now: noon })
   })
 })

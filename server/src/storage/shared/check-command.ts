@@ -121,7 +121,7 @@ const checks: Checks = {
 export function checkCommand(command: Command): void {
   if ('countMax' in command) checkNumber('countMax', command.countMax, 1, countMaxMax)
   if ('now' in command) checkInstant('now', command.now)
-  if ('trace' in command && command.audit !== undefined) checkAuditContext(command.audit)
+  if ('audit' in command && command.audit !== undefined) checkAuditContext(command.audit)
   // Each check takes the command of its own op, which the type of an indexed union cannot express.
   const check = checks[command.op] as ((command: Command) => void) | undefined
   check?.(command)
@@ -142,7 +142,7 @@ function checkNewQueue({ queue }: CreateQueue): void {
 function checkItem(item: NewItem | ItemToImport): void {
   checkNumber('priority', item.priority ?? 0, -int4Max, int4Max)
   checkNumber('attemptsMax', item.attemptsMax ?? 0, 0, int4Max)
-  checkNumber('redrives', item.retryCount ?? 0, 0, int4Max)
+  checkNumber('retryCount', item.retryCount ?? 0, 0, int4Max)
   if (item.availableAt != null) checkInstant('availableAt', item.availableAt)
   if (item.expireDeadline !== undefined) checkInstant('expireDeadline', item.expireDeadline)
   if ('attempts' in item) checkNumber('attempts', item.attempts ?? 0, 0, int4Max)
@@ -163,8 +163,8 @@ function checkAuditEntry(entry: AuditEntry): void {
 }
 
 function checkAuditContext({ at, actor, action, reason, requestId, sum }: AuditContext): void {
-  checkInstant('trace.at', at)
-  for (const text of [actor, action, reason, requestId, sum?.action, sum?.target]) checkText('trace', text)
+  checkInstant('audit.at', at)
+  for (const text of [actor, action, reason, requestId, sum?.action, sum?.target]) checkText('audit', text)
 }
 
 function checkRedrive({ actor, letters }: RedriveLetters): void {
@@ -180,7 +180,7 @@ function checkLetter(letterId: string, campaign: RedriveLetters['letters'][numbe
   checkText('letterId', letterId)
   if (campaign == null) return
   checkText('campaign.id', campaign.id)
-  checkNumber('campaign.place', campaign.position, 0, int4Max)
+  checkNumber('campaign.position', campaign.position, 0, int4Max)
 }
 
 function checkLetterIds(letterIds: readonly string[]): void {
@@ -188,7 +188,7 @@ function checkLetterIds(letterIds: readonly string[]): void {
 }
 
 function checkFilter(filter: LetterFilter): void {
-  for (const field of ['queues', 'origins', 'reasons', 'slugs', 'errorClasses'] as const) {
+  for (const field of ['queues', 'origins', 'errorCodes', 'slugs', 'errorClasses'] as const) {
     for (const text of filter[field] ?? []) checkText(field, text)
   }
   checkText('text', filter.text)

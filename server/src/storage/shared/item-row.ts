@@ -3,6 +3,7 @@
  * between the stores: each has them in its own items/rows.ts.
  */
 import { Buffer } from 'node:buffer'
+import type { CampaignId } from '../../core/ids.ts'
 import type { Instant } from '../../core/instant.ts'
 import type {
   Failure,
@@ -14,6 +15,7 @@ import type {
   LetterFacts,
   ListedState,
   Origin,
+  RedriveRecord,
 } from '../../core/item.ts'
 
 const noHeaders: readonly Header[] = []
@@ -42,12 +44,46 @@ export function decodeHeaders(text: string | null | undefined): readonly Header[
   ])
 }
 
+/** Stored JSON keeps the names of its first version. These fields have another name in the code. */
+type StoredFailure = Omit<Failure, 'errorCode'> & Readonly<{ reason: string }>
+
+function toStoredFailure({ errorCode, ...rest }: Failure): StoredFailure {
+  return { reason: errorCode, ...rest }
+}
+
+function toFailure({ reason, ...rest }: StoredFailure): Failure {
+  return { errorCode: reason, ...rest }
+}
+
+type StoredRecord = Omit<RedriveRecord, 'campaign'> &
+  Readonly<{ campaign: Readonly<{ id: CampaignId; place: number }> | null }>
+type StoredFacts = Omit<LetterFacts, 'requeueCount' | 'redrives'> &
+  Readonly<{ requeues: number; redrives: readonly StoredRecord[] }>
+
+/** As `encodeFacts`, also for a letter that nothing was done with. */
+export function encodeAllFacts({ requeueCount, redrives, ...rest }: LetterFacts): string {
+  const records = redrives.map(({ campaign, ...record }) => ({
+    ...record,
+    campaign: campaign && { id: campaign.id, place: campaign.position },
+  }))
+  const stored: StoredFacts = { requeues: requeueCount, redrives: records, ...rest }
+  return JSON.stringify(stored)
+}
+
+function toFacts({ requeues, redrives, ...rest }: StoredFacts): LetterFacts {
+  const records = redrives.map(({ campaign, ...record }) => ({
+    ...record,
+    campaign: campaign && { id: campaign.id, position: campaign.place },
+  }))
+  return { requeueCount: requeues, redrives: records, ...rest }
+}
+
 export function encodeFailure(failure: Failure | null): string | null {
-  return failure && JSON.stringify(failure)
+  return failure && JSON.stringify(toStoredFailure(failure))
 }
 
 export function decodeFailure(text: string | null): Failure | null {
-  return text === null ? null : (JSON.parse(text) as Failure)
+  return text === null ? null : toFailure(JSON.parse(text) as StoredFailure)
 }
 
 export function encodeOrigin(origin: Origin | null): string | null {
@@ -59,12 +95,14 @@ export function decodeOrigin(text: string | null): Origin | null {
 }
 
 export function encodeHistory(history: readonly Failure[]): string | null {
-  return history.length === 0 ? null : JSON.stringify(history)
+  return history.length === 0 ? null : JSON.stringify(history.map(toStoredFailure))
 }
 
 /** Null or undefined: there are no earlier failures, or they were not read. */
 export function decodeHistory(text: string | null | undefined): readonly Failure[] {
-  return text === null || text === undefined ? noHistory : (JSON.parse(text) as Failure[])
+  return text === null || text === undefined
+    ? noHistory
+    : (JSON.parse(text) as StoredFailure[]).map(toFailure)
 }
 
 const untouched: LetterFacts = {
@@ -89,11 +127,11 @@ export function encodeFacts(facts: LetterFacts): string | null {
     discardCampaign === undefined &&
     restoredAt === undefined &&
     wasDead === undefined
-  return isUntouched ? null : JSON.stringify(facts)
+  return isUntouched ? null : encodeAllFacts(facts)
 }
 
 export function decodeFacts(text: string | null, nextRedriveAt: Instant | null): LetterFacts {
-  if (text !== null) return JSON.parse(text) as LetterFacts
+  if (text !== null) return toFacts(JSON.parse(text) as StoredFacts)
   return nextRedriveAt === null ? untouched : { ...untouched, nextRedriveAt }
 }
 

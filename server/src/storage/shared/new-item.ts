@@ -61,7 +61,7 @@ function createItem(
     origin,
     deadLetteredAt: deadLetteredAt ?? (origin ? now : null),
     letterId,
-    redrives: retryCount,
+    retryCount,
     history,
     groupId,
     letter,

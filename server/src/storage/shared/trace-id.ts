@@ -2,7 +2,7 @@
  * The trace of a letter: the trace id in the value of its first header `traceparent` (W3C Trace Context,
  * version 00: `00-<trace id>-<span id>-<flags>`).
  *
- * Both stores have an index on it. Headers are stored as JSON with values in base64 (`headersToText`). The
+ * Both stores have an index on it. Headers are stored as JSON with values in base64 (`encodeHeaders`). The
  * first 36 bytes of the value, up to the trace id and its dash, are exactly 48 characters in base64. So the
  * index needs no column of its own, and an index over existing letters needs no rewriting of rows.
  */

@@ -11,7 +11,7 @@ import { expectRefusal } from '../support/expect-refusal.ts'
 import { createLetterActions } from '../support/letter-actions.ts'
 import { describeStores } from '../support/test-stores.ts'
 
-const traceOf = (action: string): AuditContext => ({
+const createAudit = (action: string): AuditContext => ({
   at: noon,
   actor: 'ann',
   action,
@@ -57,8 +57,8 @@ describeStores('letters of a removed queue', (given) => {
     'a clear discards the open letters of class %s and a restore brings them back',
     async (letterClass) => {
       const { letters, open } = await someOfEach(letterClass)
-      const audit = traceOf('queue.clear')
-      const clear = { ...clearing, queue: letters, isForced: true, now: noon + 1, trace: audit }
+      const audit = createAudit('queue.clear')
+      const clear = { ...clearing, queue: letters, isForced: true, now: noon + 1, audit }
       const before = await given.storage.getLetters(open)
       expect(await given.run(clear)).toEqual({ removed: 0, discarded: 2, next: null })
       expect(await given.run(clear)).toEqual({ removed: 0, discarded: 0, next: null })
@@ -81,7 +81,7 @@ describeStores('letters of a removed queue', (given) => {
   it('a clear writes an audit row for the queue and one for each discarded letter', async () => {
     const { letters, open } = await someOfEach('standard')
     await given.run({ op: 'produce', queue: letters, partition: 0, items: newItems(3), now: noon })
-    const clear = { ...clearing, queue: letters, trace: traceOf('queue.clear') }
+    const clear = { ...clearing, queue: letters, audit: createAudit('queue.clear') }
     expect(await given.run(clear)).toEqual({ removed: 3, discarded: 2, next: null })
     expect(await details(letters)).toEqual([['queue.clear', { removed: 3, discarded: { waiting: 2 } }]])
     for (const id of open) {
@@ -96,7 +96,7 @@ describeStores('letters of a removed queue', (given) => {
     const { letters, open, redriven } = await someOfEach('standard')
     const held = await actions.leaseOne({ queue: letters, partition: 0 })
     const clear = { ...clearing, queue: letters, isWaiting: false, isLeased: true, isForced: true }
-    expect(await given.run({ ...clear, trace: traceOf('queue.clear') })).toEqual({
+    expect(await given.run({ ...clear, audit: createAudit('queue.clear') })).toEqual({
       removed: 0,
       discarded: 1,
       next: null,
@@ -127,7 +127,7 @@ describeStores('letters of a removed queue', (given) => {
   it('a delete by id discards open letters, and a repeated delete keeps them', async () => {
     const { letters, open, dead } = await someOfEach('standard')
     const ids = ['0'.repeat(27), ...open, dead]
-    const audit = traceOf('items.delete')
+    const audit = createAudit('items.delete')
     const command = { op: 'delete', queue: letters, partition: 0, ids, now: noon + 1, audit } as const
     expect(await given.run(command)).toEqual({ removed: 0, discarded: 3, next: null })
     expect(await given.run(command)).toEqual({ removed: 0, discarded: 0, next: null })
@@ -150,7 +150,7 @@ describeStores('letters of a removed queue', (given) => {
       queue: letters,
       partition: 0,
       ids,
-      audit: traceOf('items.delete'),
+      audit: createAudit('items.delete'),
     } as const
     expect(await given.run(command)).toEqual({ removed: 1, discarded: 0, next: null })
     expect(await details(letters)).toEqual([['items.delete', { ids, removed: 1, letters: { done: 1 } }]])
@@ -169,7 +169,7 @@ describeStores('letters of a removed queue', (given) => {
     'a queue of class %s with open letters is deleted only with force, and the audit row counts them',
     async (letterClass) => {
       const { letters } = await someOfEach(letterClass)
-      const deleting = { op: 'delete-queue', name: letters, audit: traceOf('queue.delete') } as const
+      const deleting = { op: 'delete-queue', name: letters, audit: createAudit('queue.delete') } as const
       await expectRefusal(given.run(deleting), 'QUEUE_HOLDS_LETTERS')
       await expectRefusal(given.run({ ...deleting, isForced: false }), 'QUEUE_HOLDS_LETTERS')
       await given.run({ ...clearing, queue: letters, isForced: true })
@@ -188,17 +188,17 @@ describeStores('letters of a removed queue', (given) => {
     const { work, letters } = await actions.createQueues()
     await actions.discard(await actions.produceDead(work, newItems(2)))
     await given.run({ op: 'delete-queue', name: work })
-    const deleting = { op: 'delete-queue', name: letters, audit: traceOf('queue.delete') } as const
+    const deleting = { op: 'delete-queue', name: letters, audit: createAudit('queue.delete') } as const
     expect(await given.run(deleting)).toEqual({ removed: 2 })
     expect(await details(letters)).toEqual([['queue.delete', { removed: 2, letters: { discarded: 2 } }]])
     const ordinary = await given.queue()
-    await given.run({ op: 'delete-queue', name: ordinary, audit: traceOf('queue.delete') })
+    await given.run({ op: 'delete-queue', name: ordinary, audit: createAudit('queue.delete') })
     expect(await details(ordinary)).toEqual([['queue.delete', { removed: 0 }]])
   })
 
   it('a clear of a financial dead queue needs force', async () => {
     const { letters } = await someOfEach('financial')
-    const clear = { ...clearing, queue: letters, trace: traceOf('queue.clear') }
+    const clear = { ...clearing, queue: letters, audit: createAudit('queue.clear') }
     await expectRefusal(given.run(clear), 'QUEUE_HOLDS_LETTERS')
     expect(await details(letters)).toEqual([])
     expect(await given.run({ ...clear, isForced: true })).toMatchObject({ discarded: 2, next: null })

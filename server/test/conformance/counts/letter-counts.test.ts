@@ -77,8 +77,8 @@ describeStores('counts of letters', (given) => {
       { count: 2, origin: work },
     ])
     expect(await count({}, ['errorCode'])).toEqual([
-      { count: 1, reason: 'unknown' },
-      { count: 2, reason: 'r' },
+      { count: 1, errorCode: 'unknown' },
+      { count: 2, errorCode: 'r' },
     ])
     expect(await count({}, ['slug'])).toEqual([
       { count: 1, slug: 'unknown' },
@@ -323,7 +323,7 @@ async function expectRecounted(
       errorCode: cause.errorCode,
       slug: cause.slug,
       errorClass: cause.errorClass,
-      redrives: Math.min(letter.retryCount, 10),
+      retryCount: Math.min(letter.retryCount, 10),
     }
     const of = Object.fromEntries(query.by.map((each) => [each, facts[each]])) as Omit<LetterCount, 'count'>
     const key = JSON.stringify(of)

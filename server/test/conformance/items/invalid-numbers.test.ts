@@ -11,7 +11,7 @@ describeStores('invalid numbers', (given) => {
     ['priority', 2 ** 40],
     ['priority', 0.5],
     ['attemptsMax', -1],
-    ['redrives', Number.POSITIVE_INFINITY],
+    ['retryCount', Number.POSITIVE_INFINITY],
   ])(
     'an invalid number in %s (%d) is refused with the field name, and nothing is stored',
     async (field, value) => {

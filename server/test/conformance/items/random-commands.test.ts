@@ -78,7 +78,7 @@ const anImportedItem: fc.Arbitrary<ItemToImport & { source?: number }> = fc.reco
     origin: fc.constant(anOrigin()),
     failure: fc.constantFrom(aFailure(), aFailure({ errorCode: 'http_410', message: 'gone: 5' })),
     history: fc.constant([aFailure({ message: 'the time before' })]),
-    redrives: fc.constantFrom(0, 1, 12),
+    retryCount: fc.constantFrom(0, 1, 12),
     deadLetteredAt: fc.constant(noon - 1),
     lease: fc.constantFrom(null, { holder: 'i', deadline: noon + minute }),
   },

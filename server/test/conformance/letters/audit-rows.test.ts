@@ -7,7 +7,7 @@ import { bytes, day, newItems, noon } from '../../make.ts'
 import { createLetterActions } from '../support/letter-actions.ts'
 import { describeStores } from '../support/test-stores.ts'
 
-const traceOf = (action: string, changes: Partial<AuditContext> = {}): AuditContext => ({
+const createAudit = (action: string, changes: Partial<AuditContext> = {}): AuditContext => ({
   at: noon,
   actor: 'ann',
   action,
@@ -27,7 +27,7 @@ describeStores('audit rows of letters', (given) => {
     const queues = await actions.createQueues({}, letters)
     return { ...queues, ids: await actions.produceDead(queues.work, newItems(count)) }
   }
-  const audit = traceOf('letter.redrive')
+  const audit = createAudit('letter.redrive')
 
   it('each sent letter gets an audit row, and a refused one none', async () => {
     const { work, ids } = await some(3)
@@ -69,7 +69,7 @@ describeStores('audit rows of letters', (given) => {
   it('a rejected write leaves no audit rows', async () => {
     const { ids } = await some(1)
     const [letterId = ''] = ids
-    const how = { isDeadAllowed: false, isCapped: true, actor: 'ann', now: noon, trace: audit }
+    const how = { isDeadAllowed: false, isCapped: true, actor: 'ann', now: noon, audit }
     const write = given.storage.write([
       { op: 'redrive', letters: [{ letterId, queue: null }], ...how },
       { op: 'delete-queue', name: 'nowhere' },
@@ -87,7 +87,7 @@ describeStores('audit rows of letters', (given) => {
       letters: ids.map((letterId) => ({ letterId })),
       reason: 'obsolete',
       now: noon,
-      audit: traceOf('letter.discard'),
+      audit: createAudit('letter.discard'),
     } as const
     await given.run(discard)
     await given.run(discard)
@@ -99,7 +99,7 @@ describeStores('audit rows of letters', (given) => {
       endedBefore: noon + day,
       countMax: 10,
       now: noon + day,
-      audit: traceOf('letters.archive'),
+      audit: createAudit('letters.archive'),
     } as const
     await given.run(archive)
     await given.run(archive)
@@ -121,7 +121,7 @@ describeStores('audit rows of letters', (given) => {
       op: 'restore',
       letterIds: [a, c, unknownId],
       now: noon + day,
-      audit: traceOf('letter.restore'),
+      audit: createAudit('letter.restore'),
     } as const
     await given.run(restore)
     await given.run(restore)
@@ -139,8 +139,8 @@ describeStores('audit rows of letters', (given) => {
       archivedBefore: noon + 2 * day,
       countMax: 10,
     } as const
-    await given.run({ ...purge, trace: traceOf('letters.purge-archive') })
-    await given.run({ ...purge, trace: traceOf('letters.purge-archive') })
+    await given.run({ ...purge, audit: createAudit('letters.purge-archive') })
+    await given.run({ ...purge, audit: createAudit('letters.purge-archive') })
     expect((await trail(letters)).map(({ action, details }) => ({ action, details }))).toEqual([
       { action: 'letters.purge-archive', details: { requested: 'so', letters: 1 } },
       { action: 'letters.archive', details: { requested: 'so', letters: 2 } },
@@ -151,7 +151,7 @@ describeStores('audit rows of letters', (given) => {
 
 describeStores('an edit with a redrive', (given) => {
   const actions = createLetterActions(given)
-  const audit = traceOf('letter.redrive', { details: {} })
+  const audit = createAudit('letter.redrive', { details: {} })
   const rows = async (target: string) =>
     (await given.storage.listAudit({ target, countMax: 100 })).map(({ action, details }) => ({
       action,

@@ -133,7 +133,7 @@ describeStores('a changed redrive policy', (given) => {
     ])
     const trail = async (target: string) =>
       (await given.storage.listAudit({ target, countMax: 9 })).map(
-        ({ actor, action, details }) => `${actor} ${action} ${details.redrives}`,
+        ({ actor, action, details }) => `${actor} ${action} ${details.retryCount}`,
       )
     expect(await trail(open)).toEqual([])
     expect(await trail(once)).toEqual(['policy letter.exhaust 1'])

@@ -50,7 +50,7 @@ describeStores('groups of letters', (given) => {
     expect(group).toEqual({
       id: letter?.groupId,
       queue: letters,
-      ...{ fingerprint, origin, reason: errorCode, slug, errorClass, title },
+      ...{ fingerprint, origin, errorCode, slug, errorClass, title },
       firstSeenAt: noon + 1,
       lastSeenAt: noon + 333,
       sampleId: ids[2],
@@ -78,7 +78,7 @@ describeStores('groups of letters', (given) => {
     await given.run({ op: 'advance', now: noon + minute + 1, countMax: 10 })
     const title = 'lease ended: the item was not completed, extended or given back in time'
     const found = await groups()
-    expect(found).toMatchObject([{ count: 3, reason: 'attempts', slug: 'lease_ended', title }])
+    expect(found).toMatchObject([{ count: 3, errorCode: 'attempts', slug: 'lease_ended', title }])
     const letters = await listAll(given.storage, found[0]?.queue ?? '')
     expect(letters.map(({ failure }) => failure?.worker).toSorted()).toEqual(holders.toSorted())
   })

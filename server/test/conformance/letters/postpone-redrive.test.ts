@@ -86,7 +86,7 @@ describeStores('an automatic redrive that cannot start', (given) => {
     for (const id of ids) {
       expect(await actions.readLetter(id)).toMatchObject({ ...dead, letter: { nextRedriveAt: null } })
       const rows = await given.storage.listAudit({ target: id, countMax: 9 })
-      expect(rows).toMatchObject([{ actor: 'policy', action: 'letter.exhaust', details: { redrives: 3 } }])
+      expect(rows).toMatchObject([{ actor: 'policy', action: 'letter.exhaust', details: { retryCount: 3 } }])
     }
   })
 })

@@ -166,10 +166,10 @@ function aQuery(
       states: some<ListedState>(['waiting', 'scheduled', 'leased', 'done', 'dead', 'discarded']),
       groupIds: some(groupIds),
       origins: some(['payments', 'orders', 'other']),
-      reasons: some(['http_503', 'http_410', 'unknown', 'declared_dead']),
+      errorCodes: some(['http_503', 'http_410', 'unknown', 'declared_dead']),
       slugs: some(['http_503', 'say', 'unknown', 'dead']),
       errorClasses: some(['A', 'A.B', '']),
-      redrives: fc.record(
+      retryCount: fc.record(
         { min: fc.constantFrom(0, 1, 2, 10), max: fc.constantFrom(0, 1, 2, 9) },
         { requiredKeys: [] },
       ),

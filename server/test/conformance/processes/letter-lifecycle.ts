@@ -119,7 +119,7 @@ async function deleteLetters(): Promise<void> {
     .map(({ id }) => id)
   report('doing', { action: 'delete' })
   const command = { op: 'delete', queue: letters, partition: 0, ids, now: tick() } as const
-  await storage.write([{ ...command, trace: { ...audit, at: now } }]).catch((problem: unknown) => {
+  await storage.write([{ ...command, audit: { ...audit, at: now } }]).catch((problem: unknown) => {
     if (!(problem instanceof KnownError) || problem.code !== 'LETTER_NOT_DISCARDABLE') throw problem
   })
   report('did', { action: 'delete' })

@@ -91,8 +91,8 @@ function expectConsistentGroup(group: GroupFacts, inside: readonly Item[]): void
 function recount(letters: readonly Item[]): LetterCount[] {
   const sums = new Map<string, LetterCount>()
   for (const letter of letters) {
-    const redrives = Math.min(letter.retryCount, redrivesCounted)
-    const of = { queue: letter.queue, state: toGauge(letter), group: letter.groupId ?? -1, redrives }
+    const retryCount = Math.min(letter.retryCount, redrivesCounted)
+    const of = { queue: letter.queue, state: toGauge(letter), group: letter.groupId ?? -1, retryCount }
     const key = JSON.stringify(of)
     sums.set(key, { ...of, count: (sums.get(key)?.count ?? 0) + 1 })
   }
@@ -114,7 +114,7 @@ function causesOf(letter: Item): object[] {
 
 /** The fields that all letters of a group have in common. Letters with other messages may join a group. */
 function causes({ origin, errorCode, errorClass }: Pick<GroupFacts, 'origin' | 'errorCode' | 'errorClass'>) {
-  return { origin, reason: errorCode, errorClass }
+  return { origin, errorCode, errorClass }
 }
 
 function nonZero(states: GroupFacts['states']): Record<string, number> {

@@ -4,9 +4,9 @@ import type { Instant } from '../../../core/instant.ts'
 import type { Letters } from '../../../letters/letters.ts'
 import type { LetterFilter } from '../../../storage/contract/letters.ts'
 import { searchMsLong } from '../../../storage/search/pacer.ts'
+import { createAttribution } from '../../http/attribution.ts'
 import { component, exactlyOneOf } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
-import { createTrace } from '../../http/trace.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { dlqManagement, prefix } from '../dialects.ts'
@@ -105,7 +105,7 @@ export const purgeRoute = route({
         : await findOlder(letters, selection, context.dlqLimits.purgeMax)
 
     const isDryRun = request.body.dry_run === true
-    const attribution = createTrace(request, describePurge(request.body))
+    const attribution = createAttribution(request, describePurge(request.body))
     const results = isDryRun || found.ids.length === 0 ? [] : await letters.discard(found.ids, attribution)
     const purged = results.filter((result) => result.isDiscarded).length
     const { matched, isExact, hasMore } = found

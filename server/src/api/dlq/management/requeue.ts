@@ -2,8 +2,8 @@ import { Type } from 'typebox'
 import { KnownError } from '../../../errors.ts'
 import type { Letters } from '../../../letters/letters.ts'
 import type { RedriveRefusal } from '../../../storage/contract/letters.ts'
+import { createAttribution } from '../../http/attribution.ts'
 import { route } from '../../http/route.ts'
-import { createTrace } from '../../http/trace.ts'
 import { dlqManagement, prefix } from '../dialects.ts'
 import { checkCount, parseLetterIds } from '../letter-ids.ts'
 import { createSuccess, logEvent, Success } from './answer.ts'
@@ -51,7 +51,7 @@ export const requeueRoute = route({
     checkCount(request.body.ids, context.dlqLimits.requeueMax)
     const ids = await resolveKnownIds(letters, parseLetterIds(request.body.ids))
 
-    const attribution = createTrace(request, 'requeue')
+    const attribution = createAttribution(request, 'requeue')
     const how = { target: null, edit: null, isDeadAllowed: true, isCapped: false }
     const results = await letters.redrive(ids, how, attribution)
     const requeued = results.filter((result) => result.isStarted).map((result) => result.letterId)

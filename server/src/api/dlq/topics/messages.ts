@@ -6,8 +6,8 @@ import type { Letters } from '../../../letters/letters.ts'
 import { toLetterStatus } from '../../../ops/letter-status.ts'
 import type { RedriveRefusal } from '../../../storage/contract/letters.ts'
 import type { ApiContext } from '../../context.ts'
+import { createAttribution } from '../../http/attribution.ts'
 import { route } from '../../http/route.ts'
-import { createTrace } from '../../http/trace.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { type Part, sendParts } from '../../http/wire/json-parts.ts'
 import { dlqMessages, prefix } from '../dialects.ts'
@@ -63,7 +63,7 @@ export const messageRoutes = [
     handler: async (request, reply, context) => {
       const letters = context.letters()
       const { rootId } = await findMessage(letters, parseId(request.params.id))
-      const attribution = createTrace(request, request.query.reason ?? request.body.reason ?? 'retry')
+      const attribution = createAttribution(request, request.query.reason ?? request.body.reason ?? 'retry')
       const how = { target: null, edit: null, isDeadAllowed: false, isCapped: true }
       const [result] = await letters.redrive([rootId], how, attribution)
       const item = await findMessage(letters, rootId)
@@ -88,7 +88,7 @@ export const messageRoutes = [
       const given = parseId(request.params.id)
       const [letterId = null] = await letters.resolveIds([given])
       if (letterId === null) return { id: given }
-      const attribution = createTrace(request, request.query.reason ?? 'delete')
+      const attribution = createAttribution(request, request.query.reason ?? 'delete')
       const [result] = await letters.discard([letterId], attribution)
       switch (result?.refusal ?? null) {
         case 'redriving':

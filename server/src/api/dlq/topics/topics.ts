@@ -10,9 +10,9 @@ import type { ListedState } from '../../../storage/contract/items.ts'
 import { type LetterFilter, pageBytesMax } from '../../../storage/contract/letters.ts'
 import { takeTurn } from '../../../turns.ts'
 import type { ApiContext } from '../../context.ts'
+import { createAttribution } from '../../http/attribution.ts'
 import { component } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
-import { createTrace } from '../../http/trace.ts'
 import { type Part, sendParts } from '../../http/wire/json-parts.ts'
 import { dlqMessages, prefix } from '../dialects.ts'
 import { type ReadLetters, readNumberedPage } from '../numbered-pages.ts'
@@ -124,7 +124,7 @@ export const topicRoutes = [
       retryAll(
         context,
         request.params.topic,
-        createTrace(request, request.query.reason ?? request.body.reason ?? 'retry-all'),
+        createAttribution(request, request.query.reason ?? request.body.reason ?? 'retry-all'),
       ),
   }),
   route({
@@ -140,7 +140,7 @@ export const topicRoutes = [
       retryAll(
         context,
         request.query.topic,
-        createTrace(request, request.query.reason ?? request.body.reason ?? 'retry-all'),
+        createAttribution(request, request.query.reason ?? request.body.reason ?? 'retry-all'),
       ),
   }),
 ]

@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf'
 import { formatDuration } from '../../../core/duration.ts'
 import type { Instant } from '../../../core/instant.ts'
 import type { QueueStats } from '../../../engine/engine.ts'
-import { createTrace } from '../../http/trace.ts'
+import { createAttribution } from '../../http/attribution.ts'
 import { runInQueue } from '../checks/lookup.ts'
 import {
   QueueClearRequestSchema,
@@ -55,7 +55,7 @@ const clear = queueRoute({
       isForced: destructive,
     }
     await runInQueue(call.engine, message, check, () =>
-      call.engine.clear(queueName, selection, createTrace(call.request)),
+      call.engine.clear(queueName, selection, createAttribution(call.request)),
     )
     return undefined
   },

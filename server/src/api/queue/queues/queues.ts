@@ -1,8 +1,8 @@
 import { create } from '@bufbuild/protobuf'
 import { partitionsMax } from '../../../core/queue.ts'
 import { KnownError } from '../../../errors.ts'
-import { createTrace } from '../../http/trace.ts'
-import { findQueue, createUnknownQueueFault } from '../checks/lookup.ts'
+import { createAttribution } from '../../http/attribution.ts'
+import { createUnknownQueueFault, findQueue } from '../checks/lookup.ts'
 import { checkNamespaceName, checkNewQueueName, checkNoNul } from '../checks/names.ts'
 import {
   QueueInfoSchema,
@@ -61,7 +61,7 @@ const create_ = queueRoute({
       reference,
     }
     try {
-      await translateRefusals(engine, info, () => engine.createQueue(queue, createTrace(call.request)))
+      await translateRefusals(engine, info, () => engine.createQueue(queue, createAttribution(call.request)))
     } catch (error) {
       if (error instanceof KnownError && error.code === 'QUEUE_EXISTS') throw createExistsFault(name)
       throw error
@@ -96,7 +96,7 @@ const update = queueRoute({
     }
     await translateNotFound(info.queueName, () =>
       translateRefusals(engine, info, () =>
-        engine.updateQueue(info.queueName, changes, createTrace(call.request)),
+        engine.updateQueue(info.queueName, changes, createAttribution(call.request)),
       ),
     )
     return undefined
@@ -112,7 +112,8 @@ const list = queueRoute({
   response: createCodec(QueuesListResponseSchema),
   handle: async ({ pivot, limit, namespace }, { engine }) => {
     const countMax = readListLimit(limit)
-    if (pivot.includes('~')) throw createBadRequest(`pivot is invalid; '${pivot}' cannot contain '~' character`)
+    if (pivot.includes('~'))
+      throw createBadRequest(`pivot is invalid; '${pivot}' cannot contain '~' character`)
     checkNoNul('pivot', pivot)
     checkNamespaceName(namespace)
     const queues = await engine.listQueues({
@@ -145,7 +146,7 @@ const delete_ = queueRoute({
     checkNewQueueName(queueName)
     try {
       await translateNotFound(queueName, () =>
-        engine.deleteQueue(queueName, createTrace(call.request), { isForced: force }),
+        engine.deleteQueue(queueName, createAttribution(call.request), { isForced: force }),
       )
     } catch (error) {
       if (!(error instanceof KnownError) || error.code !== 'QUEUE_IN_USE') throw error

@@ -2,8 +2,8 @@ import { type Item, payloadBytesMax } from '../../../core/item.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { ItemsQuery, ListedState } from '../../../storage/contract/items.ts'
 import { takeTurn } from '../../../turns.ts'
+import { createAttribution } from '../../http/attribution.ts'
 import type { Route } from '../../http/route.ts'
-import { createTrace } from '../../http/trace.ts'
 import type { Part } from '../../http/wire/json-parts.ts'
 import { checkIds, findIdFault } from '../checks/item-ids.ts'
 import { findPartition, runInQueue } from '../checks/lookup.ts'
@@ -122,7 +122,7 @@ const import_ = queueRoute({
       checkPayloads(items)
     }
     const imported = await runInQueue(engine, message, check, () =>
-      engine.importItems(queueName, partition, items.map(toItemToImport), createTrace(call.request)),
+      engine.importItems(queueName, partition, items.map(toItemToImport), createAttribution(call.request)),
     )
     const writer = createItemsWriter(chooseFormat(call), StorageItemsImportResponseSchema)
     let echoes: StorageItem[] = []
@@ -156,7 +156,7 @@ const delete_ = queueRoute({
       checkIds(ids)
     }
     await runInQueue(engine, message, check, () =>
-      engine.deleteItems(queueName, partition, ids, createTrace(call.request)),
+      engine.deleteItems(queueName, partition, ids, createAttribution(call.request)),
     )
     return undefined
   },

@@ -75,13 +75,16 @@ export function viewDetails({ action, details }: Pick<AuditRow, 'action' | 'deta
   return { ...viewSpec(decodeSpec(spec)), ...viewObject(rest) }
 }
 
-/** Names of the store that differ from the names of this API by more than their case. */
+/**
+ * Names of the store that differ from the names of this API by more than their case. Rows of earlier versions
+ * have `expireUs`, `keepDoneUs`, `leaseUs` and `redrives`.
+ */
 const names: Readonly<Record<string, string>> = {
-  expireTimeoutUs: 'expire_timeout',
+  expireUs: 'expire_timeout',
   isDeadAllowed: 'include_dead',
   isForced: 'force',
-  doneRetentionUs: 'done_retention',
-  leaseTimeoutUs: 'lease_timeout',
+  keepDoneUs: 'done_retention',
+  leaseUs: 'lease_timeout',
   redrives: 'retry_count',
 }
 

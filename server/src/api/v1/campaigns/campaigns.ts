@@ -2,10 +2,10 @@
 
 import { Type } from 'typebox'
 import { campaignLetterStates } from '../../../storage/contract/campaigns.ts'
+import { createAttribution } from '../../http/attribution.ts'
 import { abortOnDisconnect } from '../../http/client-disconnect.ts'
 import { component } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
-import { createTrace } from '../../http/trace.ts'
 import { v1 } from '../dialect.ts'
 import { countByStatus, LetterSummary, StatusCounts, viewSummary } from '../letters/letter-view.ts'
 import { NextCursor, pageQuery, readCursor, writeCursor } from '../values/cursor.ts'
@@ -107,7 +107,7 @@ export const campaignRoutes = [
       const spec = await readCampaignSpec(request.body, context)
       const campaign = await context
         .letters()
-        .campaigns.create(spec, createTrace(request, request.body.reason))
+        .campaigns.create(spec, createAttribution(request, request.body.reason))
       return viewCampaign(campaign)
     },
   }),
@@ -174,7 +174,7 @@ export const campaignRoutes = [
       const changes = readCampaignChanges(request.body)
       await findCampaign(letters, id)
       return viewCampaign(
-        await letters.campaigns.adjust(id, changes, createTrace(request, request.body.reason)),
+        await letters.campaigns.adjust(id, changes, createAttribution(request, request.body.reason)),
       )
     },
   }),
@@ -255,7 +255,7 @@ export const campaignRoutes = [
         const { campaigns } = context.letters()
         const { id } = request.params
         await findCampaign({ campaigns }, id)
-        return viewCampaign(await campaigns[action](id, createTrace(request, request.body.reason)))
+        return viewCampaign(await campaigns[action](id, createAttribution(request, request.body.reason)))
       },
     }),
   ),

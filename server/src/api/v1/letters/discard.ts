@@ -1,8 +1,8 @@
 /** The route that discards named letters. `undo.ts` has the routes that take a discard or a redrive back. */
 
 import { Type } from 'typebox'
+import { createAttribution } from '../../http/attribution.ts'
 import { route } from '../../http/route.ts'
-import { createTrace } from '../../http/trace.ts'
 import { v1 } from '../dialect.ts'
 import { RequiredReason } from '../values/reason.ts'
 import { changeEach, DoneView, namedFields, resolveIds, viewDone } from './letter-results.ts'
@@ -36,7 +36,7 @@ export const discardRoutes = [
       const { reason, ...named } = request.body
       const letters = context.letters()
       const done = await changeEach(await resolveIds(named, letters), (letterIds) =>
-        letters.discard(letterIds, createTrace(request, reason)),
+        letters.discard(letterIds, createAttribution(request, reason)),
       )
       const results = done.map(({ id, result }) =>
         viewDone(id, result?.isDiscarded ?? false, result?.refusal ?? null),

@@ -5,10 +5,10 @@ import { type Static, Type } from 'typebox'
 import { KnownError } from '../../../errors.ts'
 import type { RedriveRefusal, RedriveResult } from '../../../storage/contract/letters.ts'
 import type { ApiContext } from '../../context.ts'
+import { createAttribution } from '../../http/attribution.ts'
 import { takeBody } from '../../http/body-reader.ts'
 import { component } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
-import { createTrace } from '../../http/trace.ts'
 import { v1 } from '../dialect.ts'
 import { LetterId, nullable } from '../values/schemas.ts'
 import { createLetterNotFoundError } from './letter-detail.ts'
@@ -63,7 +63,7 @@ export const redriveRoutes = [
       const letters = context.letters()
       const options = { target: target ?? null, edit: null, isDeadAllowed, isCapped: false }
       const redriven = await changeEach(await resolveIds(named, letters), (letterIds) =>
-        letters.redrive(letterIds, options, createTrace(request, reason)),
+        letters.redrive(letterIds, options, createAttribution(request, reason)),
       )
       refuseTarget(
         redriven.flatMap(({ result }) => result ?? []),
@@ -113,7 +113,7 @@ async function redriveOne(request: FastifyRequest, id: string, context: ApiConte
   const [letterId] = await letters.resolveIds([id])
   if (letterId === null || letterId === undefined) throw createLetterNotFoundError(id)
   const options = { target: target ?? null, edit, isDeadAllowed, isCapped: false }
-  const [result] = await letters.redrive([letterId], options, createTrace(request, reason))
+  const [result] = await letters.redrive([letterId], options, createAttribution(request, reason))
   if (result?.isStarted !== true) throw createRefusal(id, result?.refusal ?? 'missing', spec)
   return { ...viewResult(id, result), edit: result.edit ?? null }
 }

@@ -3,9 +3,9 @@
 import { type Static, Type } from 'typebox'
 import type { UndoDone, UndoLimits } from '../../../letters/letters.ts'
 import type { ApiContext } from '../../context.ts'
+import { createAttribution } from '../../http/attribution.ts'
 import { component, exactlyOneOf } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
-import { createTrace } from '../../http/trace.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { findCampaign } from '../campaigns/find-campaign.ts'
 import { v1 } from '../dialect.ts'
@@ -79,7 +79,7 @@ export const undoRoutes = [
         const { ids, filter, campaign_id: campaignId, reason, ...guards } = request.body
         checkOne({ ids, filter, campaign_id: campaignId })
         const letters = context.letters()
-        const attribution = createTrace(request, reason)
+        const attribution = createAttribution(request, reason)
         if (ids !== undefined) {
           const done = await changeEach(await resolveIds({ ids, ...guards }, letters), (letterIds) =>
             letters.restore(letterIds, attribution),
@@ -126,7 +126,7 @@ export const undoRoutes = [
       const { ids, campaign_id: campaignId, reason, ...guards } = request.body
       checkOne({ ids, campaign_id: campaignId })
       const letters = context.letters()
-      const attribution = createTrace(request, reason)
+      const attribution = createAttribution(request, reason)
       if (campaignId !== undefined) {
         const { id } = await findCampaign(letters, campaignId)
         const done = await letters.cancelCampaignRedrives(id, readLimits(guards), attribution)

@@ -4,8 +4,8 @@ import { Type } from 'typebox'
 import { boundedPolicy, type PolicyChanges, partitionsMax } from '../../../core/queue.ts'
 import type { Engine, Attribution } from '../../../engine/engine.ts'
 import { checkTimes } from '../../../storage/shared/queue-checks.ts'
+import { createAttribution } from '../../http/attribution.ts'
 import { route } from '../../http/route.ts'
-import { createTrace } from '../../http/trace.ts'
 import { v1 } from '../dialect.ts'
 import { Reason } from '../values/reason.ts'
 import { QueueParams } from '../values/schemas.ts'
@@ -63,7 +63,7 @@ export const queueAdminRoutes = [
         ...(partitions !== undefined && { partitions }),
         ...(is_paused !== undefined && { isPaused: is_paused }),
       }
-      const created = await context.engine().createQueue(queue, createTrace(request, reason))
+      const created = await context.engine().createQueue(queue, createAttribution(request, reason))
       return { ...viewQueue(created, []), warnings: [...warnAboutNewQueue(created)] }
     },
   }),
@@ -84,7 +84,12 @@ export const queueAdminRoutes = [
     },
     handler: async (request, _reply, context) => {
       const { policy, reason } = request.body
-      return update(context.engine(), request.params.name, readPolicy(policy), createTrace(request, reason))
+      return update(
+        context.engine(),
+        request.params.name,
+        readPolicy(policy),
+        createAttribution(request, reason),
+      )
     },
   }),
 
@@ -113,7 +118,7 @@ export const queueAdminRoutes = [
           context.engine(),
           request.params.name,
           changes,
-          createTrace(request, request.body.reason),
+          createAttribution(request, request.body.reason),
         )
       },
     }),
@@ -146,7 +151,7 @@ export const queueAdminRoutes = [
     handler: async (request, _reply, context) => {
       const { name } = request.params
       const { reason, force } = request.query
-      await context.engine().deleteQueue(name, createTrace(request, reason), { isForced: force })
+      await context.engine().deleteQueue(name, createAttribution(request, reason), { isForced: force })
       return { name }
     },
   }),

@@ -1,8 +1,8 @@
 /** Webhook consumers: their state, their settings, pause and resume. */
 import { Type } from 'typebox'
 import type { ConsumerName } from '../../../drivers/webhook/deliveries/deliveries.ts'
+import { createTrace } from '../../http/attribution.ts'
 import { route } from '../../http/route.ts'
-import { createTrace } from '../../http/trace.ts'
 import { v1 } from '../dialect.ts'
 import { NextCursor, pageQuery, readCursor, writeCursor } from '../values/cursor.ts'
 import { Reason } from '../values/reason.ts'

@@ -23,7 +23,7 @@ function aFailure(status: number | null, retryAfter: string | null = null): Fail
   }
 }
 
-const error = (reason: string) => ({ reason, errorClass: 'E', message: 'm' })
+const error = (errorCode: string) => ({ errorCode, errorClass: 'E', message: 'm' })
 
 describe('the outcome of a push', () => {
   it('a 2xx status delivers the job', () => {

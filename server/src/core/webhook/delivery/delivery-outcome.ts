@@ -14,7 +14,7 @@ export type DeliveryOutcome =
   | Readonly<{ kind: 'returned' }>
 
 /** In the form that a retry takes. */
-export type DeliveryError = Readonly<{ reason: string; errorClass: string; message: string }>
+export type DeliveryError = Readonly<{ errorCode: string; errorClass: string; message: string }>
 
 export type OutcomeRules = Readonly<{
   permanentStatuses: readonly number[]
@@ -45,5 +45,5 @@ export function decideDeliveryOutcome(
 }
 
 function toDeliveryError(failure: PushFailure): DeliveryError {
-  return { reason: failure.errorCode, errorClass: failure.errorClass, message: failure.message }
+  return { errorCode: failure.errorCode, errorClass: failure.errorClass, message: failure.message }
 }

@@ -164,7 +164,7 @@ function getQueue(queues: ReadonlyMap<number, QueueRow>, row: Row): QueueRow {
   return queueRow
 }
 
-/** The source ids of these letters that a live item of the same queue has, as keys of `sourceKey`. */
+/** The source ids of these letters that a live item of the same queue has, as keys of `toSourceKey`. */
 async function findExistingSources(
   transaction: Transaction,
   letters: readonly FoundLetter[],

@@ -233,7 +233,7 @@ async function runUntilClosed<T>(socket: Socket, work: Promise<T>): Promise<T> {
   return Promise.race([work, closed]).finally(() => stop())
 }
 
-/** `untilClosed` reports the first error. Later errors of a connection that is given up need no attention. */
+/** `runUntilClosed` reports the first error. Later errors of an abandoned connection need no attention. */
 function ignoreErrors<S extends Socket>(socket: S): S {
   socket.on('error', () => {})
   return socket

@@ -15,7 +15,7 @@ export type ConditionColumns = Readonly<Partial<Record<CountCondition['on'], str
 /** For `groups` as `g`: the fields that only a group has. */
 export const groupFieldColumns = {
   origin: 'g.origin',
-  reason: 'g.reason',
+  errorCode: 'g.reason',
   slug: 'g.slug',
   errorClass: 'g.error_class',
 } as const satisfies Record<GroupField, string>
@@ -28,7 +28,7 @@ export const countColumns = {
   queue: 'c.queue_id',
   group: 'c.group_id',
   state: 'c.state',
-  redrives: 'c.redrives',
+  retryCount: 'c.redrives',
 } as const
 
 export function printConditions(
@@ -60,7 +60,7 @@ function printCondition(condition: CountCondition, column: string, parameter: Pa
       const codes = condition.states.map((state) => stateCodes[state])
       return [`${column} = any (${parameter(encodeInt4s(codes))}::int4[])`]
     }
-    case 'redrives':
+    case 'retryCount':
       return [
         ...(condition.min === undefined ? [] : [`${column} >= ${condition.min}`]),
         ...(condition.max === undefined ? [] : [`${column} <= ${condition.max}`]),

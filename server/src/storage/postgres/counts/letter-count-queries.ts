@@ -22,10 +22,10 @@ const byColumns: Record<CountedBy, string> = {
   state: 'c.state',
   group: 'c.group_id',
   origin: 'g.origin',
-  reason: 'g.reason',
+  errorCode: 'g.reason',
   slug: 'g.slug',
   errorClass: 'g.error_class',
-  redrives: 'c.redrives',
+  retryCount: 'c.redrives',
 }
 
 export async function countLetters(
@@ -44,7 +44,7 @@ function decodeCount(row: Row, by: readonly CountedBy[]): LetterCount {
       case 'state':
         return stateNames[readNumber(row, column)]
       case 'group':
-      case 'redrives':
+      case 'retryCount':
         return readNumber(row, column)
       default:
         return readText(row, column)
@@ -91,7 +91,7 @@ function listInnerColumns(by: readonly CountedBy[], isGrouped: boolean, hasSlug:
     ...(isGrouped || by.includes('group') ? ['group_id'] : []),
     ...(hasSlug ? ['slug'] : []),
     ...(by.includes('state') ? ['state'] : []),
-    ...(by.includes('redrives') ? ['redrives'] : []),
+    ...(by.includes('retryCount') ? ['redrives'] : []),
   ]
 }
 
@@ -109,7 +109,7 @@ function chooseTable({ filter, by }: LetterCountsQuery): 'letter_sums' | 'slug_s
   const needsGroups = others.groupIds !== undefined || hasGroupConditions(others)
   const isOnlyBy = (...names: readonly CountedBy[]) => by.every((name) => names.includes(name))
   if (needsGroups) return 'letter_counts'
-  if (slugs === undefined && isOnlyBy('queue', 'state', 'redrives')) return 'letter_sums'
+  if (slugs === undefined && isOnlyBy('queue', 'state', 'retryCount')) return 'letter_sums'
   const isForAllQueues = queues === undefined && retryCount === undefined
   return isForAllQueues && isOnlyBy('slug', 'state') ? 'slug_sums' : 'letter_counts'
 }

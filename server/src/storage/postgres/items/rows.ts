@@ -16,20 +16,27 @@ import { computeDueAt } from '../../../core/transitions.ts'
 import { headBytes, type ListedLetter } from '../../contract/letters.ts'
 import {
   decodeFacts,
-  encodeFacts,
   decodeFailure,
-  encodeFailure,
   decodeHeaders,
-  encodeHeaders,
   decodeHistory,
-  encodeHistory,
-  toLeaseDeadline,
   decodeOrigin,
+  encodeAllFacts,
+  encodeFacts,
+  encodeFailure,
+  encodeHeaders,
+  encodeHistory,
   encodeOrigin,
+  toLeaseDeadline,
   withState,
 } from '../../shared/item-row.ts'
 import type { Row } from '../connection/connection.ts'
-import { encodeBytes, encodeInt4s, encodeInt8s, encodeTexts, encodeUuids } from '../connection/encode-arrays.ts'
+import {
+  encodeBytes,
+  encodeInt4s,
+  encodeInt8s,
+  encodeTexts,
+  encodeUuids,
+} from '../connection/encode-arrays.ts'
 
 /** The column `state`. The numbers are part of the schema: the partial indexes name them. */
 export const stateCodes = { waiting: 0, scheduled: 1, leased: 2, done: 3, dead: 4, discarded: 5 } as const
@@ -114,7 +121,7 @@ function toUnleased(item: ItemHead): ItemHead {
 /** Null for a letter that nothing was done with. The decoder does not read `redrive_at`. */
 function encodeLetter(facts: LetterFacts | null): string | null {
   if (facts === null) return null
-  return facts.nextRedriveAt === null ? encodeFacts(facts) : JSON.stringify(facts)
+  return facts.nextRedriveAt === null ? encodeFacts(facts) : encodeAllFacts(facts)
 }
 
 export type ColumnName = keyof typeof columns
@@ -136,7 +143,7 @@ function isRead(name: ColumnName): boolean {
   return name !== 'uuid' && name !== 'redrive_at'
 }
 
-/** One array for each column, for `unnestRows`. */
+/** One array for each column, for `printUnnest`. */
 export function encode(names: readonly HeadColumnName[], rows: readonly StoredHead[]): Buffer[]
 export function encode(names: readonly ColumnName[], rows: readonly StoredItem[]): Buffer[]
 export function encode(names: readonly ColumnName[], rows: readonly StoredHead[]): Buffer[] {
@@ -163,7 +170,10 @@ export function getSharedValues(
   names: readonly HeadColumnName[],
   rows: readonly StoredHead[],
 ): unknown[] | undefined
-export function getSharedValues(names: readonly ColumnName[], rows: readonly StoredItem[]): unknown[] | undefined
+export function getSharedValues(
+  names: readonly ColumnName[],
+  rows: readonly StoredItem[],
+): unknown[] | undefined
 export function getSharedValues(
   names: readonly ColumnName[],
   rows: readonly StoredHead[],

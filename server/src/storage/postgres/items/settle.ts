@@ -220,7 +220,7 @@ async function settle<C extends Complete | Retry>(
 /** Refusals, or the decisions about the items of a command: `count` of them, from index `first` on. */
 type SettleOutcome = Readonly<{ refused: readonly SettleRefusal[] } | { first: number; count: number }>
 
-/** Locks the items of the commands. `idsOf` returns the ids of a command. */
+/** Locks the items of the commands. `listIds` returns the ids of a command. */
 export async function lockNamedItems<C extends PartitionKey>(
   transaction: Transaction,
   commands: readonly C[],

@@ -109,7 +109,7 @@ async function lockItems(
       // A scheduled item waits, too, but a redrive is never scheduled before it was leased.
       state: state === 'scheduled' ? 'waiting' : state,
       letterId: readTextOrNull(row, 'letter_id'),
-      redrives: readNumber(row, 'redrives'),
+      retryCount: readNumber(row, 'redrives'),
       attempts: readNumber(row, 'attempts'),
     } as const
     items.set(readText(row, 'letter'), {

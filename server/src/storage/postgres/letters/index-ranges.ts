@@ -217,7 +217,7 @@ async function readCounts(reader: Reader, filter: LetterFilter): Promise<LetterC
     queueId: readNumber(row, 'queue_id'),
     groupId: readNumber(row, 'group_id'),
     state: readNumber(row, 'state'),
-    redrives: readNumber(row, 'redrives'),
+    retryCount: readNumber(row, 'redrives'),
     n: readNumber(row, 'n'),
   }))
 }

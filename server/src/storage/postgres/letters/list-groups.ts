@@ -78,7 +78,7 @@ export function prepareListGroups(query: GroupsQuery): [Statement, unknown[]] {
   return [prepareStatement(text), values]
 }
 
-/** From a row of `groupsStatement`. */
+/** From a row of `prepareListGroups`. */
 function decodeGroup(row: Row): GroupFacts {
   const lastSeenAt = readNumber(row, 'last_seen_at')
   return {

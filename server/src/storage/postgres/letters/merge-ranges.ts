@@ -68,7 +68,7 @@ export async function readPage(reader: Reader, ranges: IndexRanges, step: Step):
   return { hits, examinedCount, last, isEnd: first.is_end === true }
 }
 
-/** From a row of `pageStatement` that has a letter. */
+/** From a row of `preparePage` that has a letter. */
 function decodeHit(row: Row): Hit {
   const item = toListedLetter(row, readText(row, 'queue_name'))
   return { item, cursor: { value: readNumber(row, 'at'), id: item.id }, rank: readNumber(row, 'rank') }

@@ -125,7 +125,7 @@ function printText(text: string, parameter: Parameter): string[] {
 }
 
 /**
- * Searches the text that `headersToText` writes. A byte order mark before a value is not part of the value.
+ * Searches the text that `encodeHeaders` writes. A byte order mark before a value is not part of the value.
  */
 function printHeader({ name, value }: NonNullable<LetterFilter['header']>, parameter: Parameter): string {
   const written =

@@ -185,7 +185,7 @@ async function insertRequestedEdits(
     const { edit = null, letterId } = each.plan.request
     if (edit === null || typeof edit === 'number') sendings.push({ ...each, edit })
     else {
-      const kept = { letterId, ...edit, actor, now, ...(audit && { trace: audit }) }
+      const kept = { letterId, ...edit, actor, now, ...(audit && { audit }) }
       sendings.push({ ...each, edit: await insertEdit(transaction, kept) })
     }
   }

@@ -37,7 +37,7 @@ export async function takeJob(
 /** Returns the id of the item of the redrive; undefined: the job is not dead any more. */
 async function startRedrive(
   transaction: Transaction,
-  { queue, now, trace: audit }: TakeJob,
+  { queue, now, audit }: TakeJob,
   { letterId, actor }: Readonly<{ letterId: string; actor: string }>,
 ): Promise<string | undefined> {
   const letters = [{ letterId, queue }]

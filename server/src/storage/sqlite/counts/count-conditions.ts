@@ -12,7 +12,7 @@ export type ConditionColumns = Readonly<Partial<Record<CountCondition['on'], str
 /** For `groups` as `g`: the fields that only a group has. */
 export const groupFieldColumns = {
   origin: 'g.origin',
-  reason: 'g.reason',
+  errorCode: 'g.reason',
   slug: 'g.slug',
   errorClass: 'g.error_class',
 } as const satisfies Record<GroupField, string>
@@ -24,7 +24,7 @@ export const groupColumns = { queue: 'g.queue_id', group: 'g.id', ...groupFieldC
 export const countGroupColumns = { queue: 'c.queue_id', group: 'c.group_id' } as const
 
 /** For `letter_counts` as `c`: the fields that letters of one group differ in. */
-export const countStateColumns = { state: 'c.state', redrives: 'c.redrives' } as const
+export const countStateColumns = { state: 'c.state', retryCount: 'c.redrives' } as const
 
 export type PrintedConditions = Readonly<{ where: string; values: readonly Bound[] }>
 
@@ -58,7 +58,7 @@ function printCondition(
       const codes = [...new Set(condition.states.map((state) => listedCodes[state]))].sort()
       return { where: `${column} in (${codes.join(', ')})`, values: [] }
     }
-    case 'redrives':
+    case 'retryCount':
       return printRange(column, condition.min, condition.max)
     default:
       return printList(column, condition.values)

@@ -19,10 +19,10 @@ const byColumns: Record<CountedBy, string> = {
   state: 'c.state',
   group: 'c.group_id',
   origin: 'g.origin',
-  reason: 'g.reason',
+  errorCode: 'g.reason',
   slug: 'g.slug',
   errorClass: 'g.error_class',
-  redrives: 'c.redrives',
+  retryCount: 'c.redrives',
 }
 
 export function countLetters(database: Database, { filter, by }: LetterCountsQuery): LetterCount[] {
@@ -52,7 +52,7 @@ function decodeCount(row: Values, by: readonly CountedBy[], names: ReadonlyMap<n
       case 'state':
         return decodeListedState(readNumber(row, index))
       case 'group':
-      case 'redrives':
+      case 'retryCount':
         return readNumber(row, index)
       default:
         return readText(row, index)

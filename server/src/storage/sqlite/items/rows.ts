@@ -220,7 +220,7 @@ function decode(row: Values, queueName: string): Item {
     origin: decodeOrigin(row[at.origin] as string | null),
     deadLetteredAt: row[at.died_at] as number | null,
     letterId: row[at.letter_id] as string | null,
-    redrives: row[at.redrives] as number,
+    retryCount: row[at.redrives] as number,
     groupId,
     history: decodeHistory(row[at.history] as string | null),
     letter:

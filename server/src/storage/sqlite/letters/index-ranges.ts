@@ -147,7 +147,7 @@ function readCounts(database: Database, filter: LetterFilter): LetterCountRow[] 
     queueId: readNumber(row, 0),
     groupId: readNumber(row, 1),
     state: readNumber(row, 2),
-    redrives: readNumber(row, 3),
+    retryCount: readNumber(row, 3),
   }))
 }
 

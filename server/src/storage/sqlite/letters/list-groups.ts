@@ -77,7 +77,7 @@ function decodeGroup(row: Row) {
     queueId: readNumber(row, 'queue_id'),
     fingerprint: readText(row, 'fingerprint'),
     origin: readText(row, 'origin'),
-    reason: readText(row, 'reason'),
+    errorCode: readText(row, 'reason'),
     slug: readText(row, 'slug'),
     errorClass: readText(row, 'error_class'),
     title: readText(row, 'title'),

@@ -200,7 +200,7 @@ function copyEdit(
 ): void {
   const { kind, encoding, reference, priority, rootId } = letter
   // The bytes are copied from the edited version.
-  const item = { payload: noBytes, kind, encoding, reference, priority, letterId: rootId, redrives: number }
+  const item = { payload: noBytes, kind, encoding, reference, priority, letterId: rootId, retryCount: number }
   const command = { op: 'produce', queue: target.queue.name, partition, items: [item], now } as const
   const copy = createProducedItem(command, 0, target.queue, id)
   const values = toItemValues(target, copy)

@@ -8,7 +8,7 @@ import type { Instant } from '../../../core/instant.ts'
 import type { Import, ImportResult, ItemToImport } from '../../contract/items.ts'
 import type { Command } from '../../contract/storage.ts'
 import { checkCommand } from '../../shared/check-command.ts'
-import { encodeHeaders } from '../../shared/item-row.ts'
+import { encodeFailure, encodeHeaders, encodeHistory } from '../../shared/item-row.ts'
 import { concatenate } from './thread-messages.ts'
 
 type Value = string | number | null
@@ -44,7 +44,7 @@ export type EncodedLetter = readonly [
   failure: string | null,
   origin: string,
   history: string | null,
-  redrives: number,
+  retryCount: number,
   causeIndex: number,
   keyBytes: number | null,
   payloadBytes: number,
@@ -140,9 +140,9 @@ function encodeLetter(
     encodeHeaders(headers),
     item.expireDeadline ?? null,
     item.deadLetteredAt ?? null,
-    failure && JSON.stringify(failure),
+    encodeFailure(failure),
     JSON.stringify(item.origin),
-    history.length === 0 ? null : JSON.stringify(history),
+    encodeHistory(history),
     retryCount,
     causeIndex,
     key && keep(key),

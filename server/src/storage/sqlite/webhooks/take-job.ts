@@ -29,7 +29,7 @@ export function takeJob(transaction: Transaction, command: TakeJob): WebhookResu
 /** Returns the id of the item of the redrive; undefined: the job is not dead any more. */
 function startRedrive(
   transaction: Transaction,
-  { queue, now, trace: audit }: TakeJob,
+  { queue, now, audit }: TakeJob,
   { letterId, actor }: Readonly<{ letterId: string; actor: string }>,
 ): string | undefined {
   const letters = [{ letterId, queue }]
