@@ -24,6 +24,7 @@ const targets = {
   drivers: 'drivers/pull.ts',
   letters: 'letters/capture.ts',
   ops: 'ops/log.ts',
+  access: 'access/access.ts',
   config: 'config/settings.ts',
   api: 'api/http/route.ts',
   server: 'server.ts',
@@ -41,8 +42,9 @@ const allowed: Readonly<Record<string, readonly Target[]>> = {
   'drivers/probe.ts': [...below, 'engine', 'drivers'],
   'letters/probe.ts': [...below, 'engine', 'letters'],
   'ops/probe.ts': [...below, 'engine', 'ops'],
+  'access/probe.ts': [...below, 'engine', 'access'],
   'config/probe.ts': [...below, 'storage/open', 'config'],
-  'api/probe.ts': [...below, 'engine', 'drivers', 'letters', 'ops', 'api'],
+  'api/probe.ts': [...below, 'engine', 'drivers', 'letters', 'ops', 'access', 'api'],
   'server.ts': names.filter((name) => name !== 'cli'),
   'cli/probe.ts': names.filter((name) => name !== 'sqlite' && name !== 'postgres'),
 }

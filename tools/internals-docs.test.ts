@@ -3,7 +3,7 @@ import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { migrations as postgresMigrations } from '../server/src/storage/postgres/migrations/migrate.ts'
-import { type Migration, getMigrationSql } from '../server/src/storage/shared/migrations.ts'
+import { getMigrationSql, type Migration } from '../server/src/storage/shared/migrations.ts'
 import { migrations as sqliteMigrations } from '../server/src/storage/sqlite/migrations/migrate.ts'
 import { repository } from './run-program.ts'
 

@@ -29,7 +29,13 @@ export async function mixStates(storage: Storage, share: number, now: number): P
 
 async function listOldest(storage: Storage, queue: string, count: number): Promise<string[]> {
   const filter: LetterFilter = { queues: [queue], states: ['waiting'] }
-  const query = { filter, order: 'deadLetteredAt', isDescending: false, countMax: batch, bytes: 'none' } as const
+  const query = {
+    filter,
+    order: 'deadLetteredAt',
+    isDescending: false,
+    countMax: batch,
+    bytes: 'none',
+  } as const
   const ids: string[] = []
   for await (const { found } of searchAll(storage, query)) {
     ids.push(...found.map(({ item }) => item.rootId))

@@ -178,7 +178,8 @@ async function lease(
   return {
     partition,
     items: items.map((item) => new LeasedItem(item)),
-    leaseMsLeft: deadline === undefined ? 0 : computeMsUntil(deadline, answer.headers.get('date'), clock.nowMs()),
+    leaseMsLeft:
+      deadline === undefined ? 0 : computeMsUntil(deadline, answer.headers.get('date'), clock.nowMs()),
   }
 }
 

@@ -251,7 +251,10 @@ function finishExport(end: ExportEnd, letters: number, progress: ExportProgress)
   progress.examined += end.examined_count - letters
   if (end.is_complete) return { ...end, letters: progress.letters, examined_count: progress.examined }
   progress.cursor = end.next_cursor ?? progress.cursor
-  throw createInterruptedError(end.error ?? { code: 'UNKNOWN', message: 'the export is not complete' }, 'not-done')
+  throw createInterruptedError(
+    end.error ?? { code: 'UNKNOWN', message: 'the export is not complete' },
+    'not-done',
+  )
 }
 
 function createInterruptedError(

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { fromWireTime, computeMsUntil, toWireTime } from './time.ts'
+import { computeMsUntil, fromWireTime, toWireTime } from './time.ts'
 
 const nowMs = Date.parse('2026-01-01T00:00:00.700Z')
 const inTenSeconds = '2026-01-01T00:00:10.700000Z'

@@ -297,7 +297,7 @@ const catalog = {
   },
   PROTECTED_MODE: {
     status: 500,
-    hint: 'Listen on 127.0.0.1, or configure access control before listening elsewhere.',
+    hint: 'Require API keys: redrive serve --host 0.0.0.0 --access keys. Without access control, listen on 127.0.0.1.',
   },
   PORT_REFUSED: { status: 500, hint: 'Choose an address of this machine and a port above 1023.' },
   PORT_TAKEN: { status: 500, hint: 'Stop the other program, or choose another port with --port.' },

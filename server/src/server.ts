@@ -7,11 +7,15 @@
 import { randomUUID } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
+import type { Access } from './access/access.ts'
+import { createAccess } from './access/create-access.ts'
+import { prepareAccess } from './access/first-start.ts'
 import { createApi } from './api/create-api.ts'
 import { toDlqLimits } from './api/dlq/limits.ts'
+import { createAuthorize } from './api/http/authorize.ts'
 import type { Drain } from './api/http/drain.ts'
 import { toHttpLimits } from './api/http/http-limits.ts'
-import { allowReads } from './api/http/permission.ts'
+import { type Authorize, allowReads } from './api/http/permission.ts'
 import { routes } from './api/routes.ts'
 import { createTestHookRoutes } from './api/test-hooks/routes.ts'
 import { defaultWebhookOptions, type WebhookOptions } from './api/webhook/options.ts'
@@ -48,6 +52,7 @@ import { createReconciler, type Reconciler } from './ops/reconciler.ts'
 import { createStoreConnection, type StoreConnection } from './ops/store-connection.ts'
 import { createStoreWriteTimes, type StoreWriteTimes } from './ops/store-write-times.ts'
 import { createServerClock, type ServerClock } from './server-clock.ts'
+import type { Storage } from './storage/contract/storage.ts'
 import { openStorage, type StoreOptions, type StoreTarget } from './storage/open-storage.ts'
 import { createSystemClock } from './system-clock.ts'
 import { version } from './version.ts'
@@ -69,6 +74,8 @@ export type ServerOptions = Readonly<{
   log: Logger
   /** Collects the metrics of all processes that serve this port. */
   collectReports?: () => Promise<readonly MetricReport[]>
+  /** Receives the key of the administrator once, at the first start with access control. */
+  onFirstKey?: (key: string) => void
   /** Reads a secret of the settings, which may be a reference. Default: it is the secret itself. */
   readSecret?: (given: Secret) => Promise<Secret>
   /** For tests: the clock of this machine. */
@@ -94,15 +101,25 @@ type StoreParts = Readonly<{
   engine(): Engine
   /** Throws STORE_UNAVAILABLE with the reason while the store was never open. */
   letters(): Letters
+  /** Throws STORE_UNAVAILABLE with the reason while the store was never open. */
+  access(): Access
   /** Undefined while the store was never open. */
   peekEngine(): Engine | undefined
   peekLetters(): Letters | undefined
   /** Throws STORE_UNAVAILABLE with the reason while the store was never open. */
   webhooks(): Webhooks
   peekWebhooks(): Webhooks | undefined
+  peekAccess(): Access | undefined
 }>
 
-type BackgroundLoops = Readonly<{ reconciler: Reconciler; reconcileLoop: Loop; letterLoops: LetterLoops }>
+type BackgroundLoops = Readonly<{
+  reconciler: Reconciler
+  reconcileLoop: Loop
+  letterLoops: LetterLoops
+  keyUseLoop: Loop
+}>
+
+const keyUseMs = 10_000
 
 const readOnlySentence =
   'READ-ONLY: requests that write are refused, and this server runs nothing in the background: it ends no leases, starts no scheduled items or automatic redrives, runs no campaigns and no retention, and repairs no counts'
@@ -110,7 +127,7 @@ const readOnlySentence =
 /** Rejects with a KnownError if the server cannot start; then it leaves nothing open. */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { settings, store, log } = options
-  requireLoopback(settings.host)
+  checkHost(settings)
   if (settings['test.hooks']) {
     log.warn('TEST HOOKS ARE ON: every client of this server can set its clock and hold its queues')
   }
@@ -137,22 +154,36 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   else {
     loops.reconcileLoop.start()
     loops.letterLoops.start()
+    loops.keyUseLoop.start()
     kafka.start()
   }
   return { url, stop: createStop(app, drain, parts, loops, kafka, log), reportMetrics: metrics.report }
 }
 
-function createStoreParts(
-  { settings, store, log }: ServerOptions,
-  clock: ServerClock,
-  owner: string,
-): StoreParts {
+function toStoreOptions({ settings, log }: ServerOptions, clock: ServerClock): StoreOptions {
+  return {
+    ...(settings['test.hooks'] ? { clock } : { machineClock: clock.machine }),
+    sqliteSynchronous: settings['sqlite.synchronous'] === 'full' ? 'full' : 'normal',
+    sqliteLockWaitMs: settings['sqlite.lock_wait'],
+    mustExist: settings.must_exist,
+    onCreated: () => log.warn(`created new store at ${maskStore(settings.store)}`),
+    postgresPoolMax: settings['postgres.connections_max'],
+    postgresConnectTimeoutMs: settings['postgres.connect_timeout'],
+    postgresIdleMax: settings['database.max_idle_conns'] ?? 0,
+    postgresLifetimeMs: settings['database.conn_max_lifetime'],
+    isReadOnly: settings.read_only,
+  }
+}
+
+function createStoreParts(options: ServerOptions, clock: ServerClock, owner: string): StoreParts {
+  const { settings, store, log } = options
   const letterTotals = createLetterTotals()
   const storeWrites = createStoreWriteTimes()
   let engine: Engine | undefined
   let letters: Letters | undefined
   let webhooks: Webhooks | undefined
   const pushMetrics = createPushMetrics()
+  let access: Access | undefined
   const clockSkew = createClockSkew({
     readOffsetUs: clock.machineOffsetUs,
     offsetMsMax: settings['clock.offset_max'],
@@ -160,23 +191,18 @@ function createStoreParts(
   })
   const connection = createStoreConnection({
     open: async () => {
-      const storage = await openStorage(store, toStoreOptions(settings, clock, log))
+      const storage = await openStorage(store, toStoreOptions(options, clock))
       if (!settings['test.hooks']) clock.follow(storage.clock)
-      engine = createEngine(storage, {
-        clock,
-        // Clients may set the clock of test hooks forward, to see what happens then.
-        ...(!settings['test.hooks'] && { elapsedUs: () => performance.now() * usPerMs }),
-        requestsMax: settings['queue.requests_max'],
-        batchMsMax: settings['queue.store_timeout'],
-        isTicking: !settings.read_only,
-        onWrite: (command, seconds) => storeWrites.observe({ command }, seconds),
-        onError: (error) => log.warn({ err: error }, 'background work of the queues failed; will retry'),
-      })
-      engine.onEvent((event) => {
-        countLetters(letterTotals, event)
-        logEngineEvent(log, event)
-      })
+      engine = createServerEngine(options, storage, clock, { letterTotals, storeWrites })
       letters = createLetters({ storage, engine, clock, owner, retention: toRetention(settings), log })
+      access = createAccess({
+        storage,
+        engine,
+        clock,
+        sessionMs: settings['auth.session_timeout'],
+        failedAttemptsMax: settings['auth.failed_attempts_max'],
+      })
+      if (!settings.read_only) await prepareStore(options, storage, engine, clock)
       webhooks = createServerWebhooks({ settings, log }, connection.storage, engine, clock, pushMetrics)
       if (!settings.read_only) webhooks.start()
       return storage
@@ -202,6 +228,10 @@ function createStoreParts(
       connection.storage()
       return letters as Letters
     },
+    access: () => {
+      connection.storage()
+      return access as Access
+    },
     peekEngine: () => engine,
     peekLetters: () => letters,
     webhooks: () => {
@@ -209,21 +239,47 @@ function createStoreParts(
       return webhooks as Webhooks
     },
     peekWebhooks: () => webhooks,
+    peekAccess: () => access,
   }
 }
 
-function toStoreOptions(settings: Settings, clock: ServerClock, log: Logger): StoreOptions {
-  return {
-    ...(settings['test.hooks'] ? { clock } : { machineClock: clock.machine }),
-    sqliteSynchronous: settings['sqlite.synchronous'] === 'full' ? 'full' : 'normal',
-    sqliteLockWaitMs: settings['sqlite.lock_wait'],
-    mustExist: settings.must_exist,
-    onCreated: () => log.warn(`created new store at ${maskStore(settings.store)}`),
-    postgresPoolMax: settings['postgres.connections_max'],
-    postgresConnectTimeoutMs: settings['postgres.connect_timeout'],
-    postgresIdleMax: settings['database.max_idle_conns'] ?? 0,
-    postgresLifetimeMs: settings['database.conn_max_lifetime'],
-    isReadOnly: settings.read_only,
+function createServerEngine(
+  { settings, log }: ServerOptions,
+  storage: Storage,
+  clock: ServerClock,
+  { letterTotals, storeWrites }: Pick<StoreParts, 'letterTotals' | 'storeWrites'>,
+): Engine {
+  const engine = createEngine(storage, {
+    clock,
+    // Clients may set the clock of test hooks forward, to see what happens then.
+    ...(!settings['test.hooks'] && { elapsedUs: () => performance.now() * usPerMs }),
+    requestsMax: settings['queue.requests_max'],
+    batchMsMax: settings['queue.store_timeout'],
+    isTicking: !settings.read_only,
+    onWrite: (command, seconds) => storeWrites.observe({ command }, seconds),
+    onError: (error) => log.warn({ err: error }, 'background work of the queues failed; will retry'),
+  })
+  engine.onEvent((event) => {
+    countLetters(letterTotals, event)
+    logEngineEvent(log, event)
+  })
+  return engine
+}
+
+/** Creates the records that access control needs. If that fails, the store is opened again. */
+async function prepareStore(
+  { settings, onFirstKey }: ServerOptions,
+  storage: Storage,
+  engine: Engine,
+  clock: ServerClock,
+): Promise<void> {
+  try {
+    const key = await prepareAccess({ storage, engine, clock }, settings.access === 'keys')
+    if (key !== null) onFirstKey?.(key)
+  } catch (error) {
+    await engine.close()
+    await storage.close()
+    throw error
   }
 }
 
@@ -259,7 +315,7 @@ function createServerWebhooks(
 
 function createBackgroundLoops(
   { settings, log }: ServerOptions,
-  { connection, engine, letters }: StoreParts,
+  { connection, engine, letters, access }: StoreParts,
   clock: ServerClock,
   owner: string,
 ): BackgroundLoops {
@@ -285,7 +341,12 @@ function createBackgroundLoops(
     },
     (pass, error) => log.warn({ err: error, pass }, 'background work on dead letters failed; will retry'),
   )
-  return { reconciler, reconcileLoop, letterLoops }
+  const keyUseLoop = createLoop(
+    keyUseMs,
+    () => access().recordKeyUses(),
+    (error) => log.warn({ err: error }, 'the use of keys could not be recorded; will retry'),
+  )
+  return { reconciler, reconcileLoop, letterLoops, keyUseLoop }
 }
 
 function createKafkaDriver(
@@ -322,6 +383,7 @@ function createServerApi(
     storeWrites,
     engine,
     letters,
+    access,
     webhooks,
     peekWebhooks,
     pushMetrics,
@@ -359,6 +421,7 @@ function createServerApi(
     webhooks,
     webhookOptions: toWebhookOptions(settings),
     webhookGateway: toGateway(settings),
+    access,
     health: () => readHealth([...checks, ...kafka.health().map(toKafkaCheck)], version),
     createMetrics: (countConnections) =>
       createMetrics({
@@ -377,9 +440,8 @@ function createServerApi(
         getReconcileState: reconciler.state,
         ...(collectReports !== undefined && { collectReports }),
       }),
-    // As long as there is no access control: see requireLoopback.
-    isLocalOnly: true,
-    ...(settings.read_only && { authorize: allowReads }),
+    isLocalOnly: settings.access === 'off',
+    ...chooseAuthorize(settings, access),
     ...(settings['test.hooks'] && {
       routes: [...routes, ...createTestHookRoutes({ ...clock, advanceLetters: letterLoops.advance })],
     }),
@@ -396,8 +458,8 @@ function toKafkaCheck({ cluster, isUp, reason, checkedAt }: KafkaClusterHealth):
 function createStop(
   app: FastifyInstance,
   drain: Drain,
-  { connection, peekEngine, peekLetters, peekWebhooks }: StoreParts,
-  { reconcileLoop, letterLoops }: BackgroundLoops,
+  { connection, peekEngine, peekLetters, peekWebhooks, peekAccess }: StoreParts,
+  { reconcileLoop, letterLoops, keyUseLoop }: BackgroundLoops,
   kafka: Kafka,
   log: Logger,
 ): RunningServer['stop'] {
@@ -416,6 +478,10 @@ function createStop(
       reconcileLoop.stop(),
       lettersClosed.catch(() => undefined),
       pushesEnded,
+      keyUseLoop
+        .stop()
+        .then(() => peekAccess()?.recordKeyUses())
+        .catch(() => undefined),
     ]).then(() => connection.stop())
     await waitForStoreClose(closed, log)
     log.info('redrive has stopped')
@@ -440,11 +506,24 @@ function createStop(
   }
 }
 
+function chooseAuthorize(settings: Settings, access: () => Access): { authorize?: Authorize } {
+  const isReadOnly = settings.read_only
+  if (settings.access === 'keys') return { authorize: createAuthorize({ access, isReadOnly }) }
+  return isReadOnly ? { authorize: allowReads } : {}
+}
+
 /**
  * Without access control, every client that reaches the port has all permissions: allow only this machine.
  */
-function requireLoopback(host: string): void {
+function checkHost({ host, access, 'test.hooks': hasTestHooks }: Settings): void {
   if (isLoopback(host)) return
+  if (hasTestHooks) {
+    throw new KnownError(
+      'PROTECTED_MODE',
+      `refusing to listen on ${host} with test hooks: every client could set the clock and hold queues`,
+    )
+  }
+  if (access === 'keys') return
   throw new KnownError(
     'PROTECTED_MODE',
     `refusing to listen on ${host}: without access control every machine that reaches it could do anything`,

@@ -1,3 +1,4 @@
+import type { Access } from '../access/access.ts'
 import type { Clock } from '../core/instant.ts'
 import type { Webhooks } from '../drivers/webhook/webhooks.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -35,6 +36,8 @@ export type ApiContext = Readonly<{
   webhookOptions: WebhookOptions
   /** The signatures of a gateway; null: requests to the webhook API are not signed. */
   webhookGateway: WebhookGateway | null
+  /** Throws STORE_UNAVAILABLE while the store cannot be reached. */
+  access: () => Access
   health: () => Health
   metrics: Pick<Metrics, 'contentType' | 'render'>
   /** Returns the OpenAPI document as JSON text. */

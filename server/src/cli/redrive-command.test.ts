@@ -274,7 +274,10 @@ describe('redrive archive', () => {
     const storage = await openStorage({ kind: 'sqlite', path: join(folder, 'redrive.db') }, { clock })
     const letters = createLetters({ storage, engine: storage, clock })
     await storage.write([{ op: 'create-queue', queue: { name: 'orders-dead' }, now: clock.now() }])
-    const toCapture = lettersFrom('orders', count).map((letter) => ({ ...letter, deadLetteredAt: clock.now() }))
+    const toCapture = lettersFrom('orders', count).map((letter) => ({
+      ...letter,
+      deadLetteredAt: clock.now(),
+    }))
     const captured = await letters.capture('orders-dead', toCapture)
     const ids = captured.map(({ letterId }) => letterId)
     await letters.discard(ids, { actor: 'ann', reason: 'test', requestId: '' })

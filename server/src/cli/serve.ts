@@ -103,6 +103,7 @@ async function serveUntil(
       store: opened.target,
       readSecret: opened.readSecret,
       log,
+      onFirstKey: (key) => context.report(describeFirstKey(key)),
       ...(supervised !== undefined && { collectReports: supervised.collectMetrics }),
     })
     if (supervised === undefined) {
@@ -122,6 +123,17 @@ async function serveUntil(
   } finally {
     await opened.close()
   }
+}
+
+/** Only on the terminal: the log may be collected and kept. */
+function describeFirstKey(key: string): string {
+  return [
+    'access control is on. The user admin has this key, which is shown only once:',
+    '',
+    `    ${key}`,
+    '',
+    'Keep it safe. To create another one on this machine: redrive keys create --user admin',
+  ].join('\n')
 }
 
 /** Refuses settings that several processes cannot share. */

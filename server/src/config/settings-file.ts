@@ -47,7 +47,12 @@ function collect(walk: Walk, prefix: string, node: unknown): void {
       const text = JSON.stringify(readStructure(walk, name, line, target))
       walk.givens.push({ name, text, origin: createFileOrigin(walk, line) })
     } else if (isMap(target)) collect(walk, `${name}.`, target)
-    else walk.givens.push({ name, text: readText(walk, name, line, target), origin: createFileOrigin(walk, line) })
+    else
+      walk.givens.push({
+        name,
+        text: readText(walk, name, line, target),
+        origin: createFileOrigin(walk, line),
+      })
   }
 }
 

@@ -29,6 +29,25 @@ export const settingsTable = {
     sentence:
       'The number of processes that serve the port, usually the number of cores. More than 1 needs a PostgreSQL store. The limits of connections are for all processes together.',
   }),
+  access: choice({
+    choices: ['off', 'keys'],
+    default: 'off',
+    sentence:
+      'off: every request is allowed, and the server listens on this machine only. keys: requests need an API key, a session or a token of an identity provider.',
+  }),
+  'auth.session_timeout': duration({
+    default: '12h',
+    min: '1m',
+    max: '720h',
+    sentence: 'How long a person stays signed in to the dashboard.',
+  }),
+  'auth.failed_attempts_max': integer({
+    default: 20,
+    min: 1,
+    max: 100_000,
+    sentence: 'How many wrong credentials an address may send per minute.',
+  }),
+
   store: string({
     default: 'data/redrive.db',
     sentence:

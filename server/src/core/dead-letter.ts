@@ -1,5 +1,5 @@
 import { type ItemId, type QueueName, toRootId } from './ids.ts'
-import { type Instant, addDuration } from './instant.ts'
+import { addDuration, type Instant } from './instant.ts'
 import type { Failure, ItemHead, WaitingHead } from './item.ts'
 import { createLetterFacts, withFailure } from './letter.ts'
 import type { QueuePolicy } from './queue.ts'

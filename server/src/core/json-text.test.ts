@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import fc from '../../test/fast-check.ts'
-import { splitElements, splitFields, findText } from './json-text.ts'
+import { findText, splitElements, splitFields } from './json-text.ts'
 
 describe('the parts of a JSON text', () => {
   it('the parts of a JSON text are unchanged slices of it', () => {
@@ -110,7 +110,9 @@ describe('the text at a path', () => {
       '1.50',
     )
     expect(findText(`[${deep},7]`, [1])).toBe('7')
-    expect(findText(`[${'{"a":'.repeat(1_000_000)}8${'}'.repeat(1_000_000)}]`, [0, ...path])).toMatch(/^{"a":/)
+    expect(findText(`[${'{"a":'.repeat(1_000_000)}8${'}'.repeat(1_000_000)}]`, [0, ...path])).toMatch(
+      /^{"a":/,
+    )
   })
 })
 

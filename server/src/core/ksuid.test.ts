@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import fc from '../../test/fast-check.ts'
 import {
-  findKsuidProblem,
-  ksuidMax,
-  ksuidMin,
-  findKsuidRange,
-  readKsuidTime,
   convertToUuid,
   createKsuids,
+  findKsuidProblem,
+  findKsuidRange,
+  ksuidMax,
+  ksuidMin,
+  readKsuidTime,
 } from './ksuid.ts'
 
 const noon = Date.UTC(2026, 10, 15, 12) * 1000
@@ -78,9 +78,9 @@ describe('item ids', () => {
       expect([range?.first ?? '', range?.last ?? ''].map(uuidOf)).toEqual([uuidOf(id), uuidOf(id)])
     }
     const next = findKsuidRange('0669f7ef-b5a1-cd34-b5f9-9d1154fb6854')
-    expect(
-      (next?.first ?? '') > (findKsuidRange('0669f7ef-b5a1-cd34-b5f9-9d1154fb6853')?.last ?? ''),
-    ).toBe(true)
+    expect((next?.first ?? '') > (findKsuidRange('0669f7ef-b5a1-cd34-b5f9-9d1154fb6853')?.last ?? '')).toBe(
+      true,
+    )
     expect(findKsuidRange('not a uuid')).toBeUndefined()
   })
 })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { aFailure, anItem, anOrigin, aQueue, hour, minute, noon } from '../../test/make.ts'
 import type { ItemHead, LeasedHead } from './item.ts'
-import { copyBase, discardLetter, createLetterFacts, noDeadline, startRedrive } from './letter.ts'
+import { copyBase, createLetterFacts, discardLetter, noDeadline, startRedrive } from './letter.ts'
 import {
   decideRedrives,
   findDiscardRefusal,

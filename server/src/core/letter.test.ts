@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest'
 import { aFailure, aLeasedItem, anItem, anOrigin, aQueue, hour, minute, noon } from '../../test/make.ts'
 import { historyMax, type ItemHead, type LetterFacts } from './item.ts'
 import {
+  createLetterFacts,
   describeDiscard,
   discardLetter,
   endRedrive,
   isRedriving,
   listCampaignIds,
-  createLetterFacts,
   noDeadline,
   type RedriveEnd,
   redriveHolder,
@@ -69,7 +69,12 @@ describe('a letter that is redriven', () => {
   })
 
   it('a redriven letter keeps its id and its failure', () => {
-    expect(sent).toMatchObject({ id: letter.id, rootId: letter.rootId, failure: letter.failure, retryCount: 0 })
+    expect(sent).toMatchObject({
+      id: letter.id,
+      rootId: letter.rootId,
+      failure: letter.failure,
+      retryCount: 0,
+    })
   })
 
   it('a letter keeps the records of its newest redrives and counts all of them', () => {

@@ -6,7 +6,7 @@
  * of its redrive releases it. So at most one redrive of a letter is in progress at any time.
  */
 import type { CampaignId, QueueName } from './ids.ts'
-import { type Instant, instantMax, addDuration } from './instant.ts'
+import { addDuration, type Instant, instantMax } from './instant.ts'
 import {
   type DeadHead,
   type DiscardedHead,
@@ -37,7 +37,11 @@ export const noDeadline: Instant = instantMax
 type RedrivePolicy = QueuePolicy['redrive']
 
 /** `random` returns numbers in [0, 1). It is called only if the policy redrives letters automatically. */
-export function createLetterFacts(deadLetteredAt: Instant, policy: RedrivePolicy, random: () => number): LetterFacts {
+export function createLetterFacts(
+  deadLetteredAt: Instant,
+  policy: RedrivePolicy,
+  random: () => number,
+): LetterFacts {
   return {
     requeueCount: 0,
     lastRedriveAt: null,
@@ -48,7 +52,11 @@ export function createLetterFacts(deadLetteredAt: Instant, policy: RedrivePolicy
 }
 
 /** When the policy redrives a new letter; null: the policy is manual. */
-export function computeFirstRedriveAt(deadLetteredAt: Instant, policy: RedrivePolicy, random: () => number): Instant | null {
+export function computeFirstRedriveAt(
+  deadLetteredAt: Instant,
+  policy: RedrivePolicy,
+  random: () => number,
+): Instant | null {
   return computeNextRedriveAt(deadLetteredAt, 1, policy, random)
 }
 
@@ -315,7 +323,13 @@ function shortenStack(failure: Failure): Failure {
 
 function getFacts(item: ItemHead): LetterFacts {
   return (
-    item.letter ?? { requeueCount: 0, lastRedriveAt: null, redrives: [], nextRedriveAt: null, discardReason: '' }
+    item.letter ?? {
+      requeueCount: 0,
+      lastRedriveAt: null,
+      redrives: [],
+      nextRedriveAt: null,
+      discardReason: '',
+    }
   )
 }
 

@@ -15,8 +15,8 @@ import { createDeadLetter, mapPartition } from './dead-letter.ts'
 import { createLetterFacts, startRedrive } from './letter.ts'
 import {
   complete,
-  createFailure,
   computeDueAt,
+  createFailure,
   expireDeadlineWhenPromoted,
   killWithoutLetter,
   onDue,

@@ -6,7 +6,7 @@
 
 import { errorClassMax, failureReasonMax } from './failure-bounds.ts'
 import type { LetterId, QueueName } from './ids.ts'
-import { type Instant, instantMax, addDuration } from './instant.ts'
+import { addDuration, type Instant, instantMax } from './instant.ts'
 import { type Failure, type ItemHead, isLetter, type LeasedHead, type WaitingHead } from './item.ts'
 import { isRedriving, withFailure } from './letter.ts'
 import type { QueuePolicy } from './queue.ts'
@@ -59,7 +59,10 @@ export type RetryRequest = Readonly<{
   error: Readonly<{ errorCode?: string; errorClass?: string; message?: string; stack?: string }> | null
 }>
 
-type Rules = Pick<QueuePolicy, 'attemptsMax' | 'deadQueue' | 'onDead' | 'doneRetentionUs' | 'retry' | 'delivery'>
+type Rules = Pick<
+  QueuePolicy,
+  'attemptsMax' | 'deadQueue' | 'onDead' | 'doneRetentionUs' | 'retry' | 'delivery'
+>
 
 export function complete(item: LeasedHead, rules: Rules): Transition {
   // A completed letter stays as done (RESOLVED) until its retention ends: it proves that it was processed.

@@ -1,5 +1,5 @@
 import type { QueueName } from '../core/ids.ts'
-import { type Clock, addDuration } from '../core/instant.ts'
+import { addDuration, type Clock } from '../core/instant.ts'
 import { KnownError } from '../errors.ts'
 import type { Command, Storage } from '../storage/contract/storage.ts'
 import { createQueueNotFoundError } from '../storage/shared/queue-checks.ts'

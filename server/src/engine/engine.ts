@@ -34,7 +34,11 @@ export interface Engine {
    * Rejects requests that wait in the queue with QUEUE_SHUTTING_DOWN. Unless forced, rejects with
    * QUEUE_HOLDS_LETTERS if the queue has open letters.
    */
-  deleteQueue(name: QueueName, attribution?: Attribution, how?: Readonly<{ isForced: boolean }>): Promise<void>
+  deleteQueue(
+    name: QueueName,
+    attribution?: Attribution,
+    how?: Readonly<{ isForced: boolean }>,
+  ): Promise<void>
   getQueue(name: QueueName): Promise<Queue | null>
   /**
    * Reads the queue and its counts from the store, so that changes by other servers apply here. Rejects with

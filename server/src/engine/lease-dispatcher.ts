@@ -2,7 +2,7 @@
  * Serves the leases that wait for items of one queue: asks the store, distributes the items, and puts back
  * items for leases that have left.
  */
-import { type Instant, addDuration } from '../core/instant.ts'
+import { addDuration, type Instant } from '../core/instant.ts'
 import type { Leased } from '../core/item.ts'
 import type { Queue } from '../core/queue.ts'
 import { isExpired } from '../core/transitions.ts'

@@ -15,7 +15,7 @@ import { checkCommand } from '../storage/shared/check-command.ts'
 import { createQueueNotFoundError } from '../storage/shared/queue-checks.ts'
 import type { Announcer } from './announcer.ts'
 import { readWithin, writeWithin } from './deadline.ts'
-import type { Engine, RemovedCounts, Attribution } from './engine.ts'
+import type { Attribution, Engine, RemovedCounts } from './engine.ts'
 import type { QueueRuntimes } from './queue-runtimes.ts'
 import type { Writer } from './writer.ts'
 
@@ -118,7 +118,11 @@ function createBulkCalls(parts: QueueAdminParts): BulkCalls {
       } while (imported.length < items.length)
       if (steps > 1) {
         const stored = imported.filter(({ id }) => id !== null).length
-        await auditEnd(parts, attribution, 'items.imported', queue, { partition, items: items.length, stored })
+        await auditEnd(parts, attribution, 'items.imported', queue, {
+          partition,
+          items: items.length,
+          stored,
+        })
       }
       return imported
     },
@@ -224,7 +228,10 @@ function withAudit<C extends Command>(
   details: AuditEntry['details'],
 ) {
   if (attribution === undefined) return [command] as const
-  return [command, { op: 'audit', entries: [createAuditEntry(parts, attribution, action, target, details)] }] as const
+  return [
+    command,
+    { op: 'audit', entries: [createAuditEntry(parts, attribution, action, target, details)] },
+  ] as const
 }
 
 /** For commands of which the store writes the audit row, because only it knows what they changed. */

@@ -228,7 +228,10 @@ export class QueueRuntime {
 
   async #waitUntilIdle(): Promise<void> {
     await this.#hold?.waitUntilReleased()
-    await Promise.all([...this.#lanes().map((lane) => lane.waitUntilIdle()), this.#dispatcher.waitUntilIdle()])
+    await Promise.all([
+      ...this.#lanes().map((lane) => lane.waitUntilIdle()),
+      this.#dispatcher.waitUntilIdle(),
+    ])
     for (const lane of this.#lanes()) lane.stop()
   }
 

@@ -197,7 +197,9 @@ describe('two servers on one database', needs(postgres), () => {
     for (const partitions of [undefined, 1, 3]) {
       await here.createQueue({ name: 'orders' })
       const waiting = there.lease('orders', { clientId: 'w', countMax: 1, timeoutMs: 20_000 })
-      await expect.poll(async () => (await there.readStats('orders')).leaseWaiting, { timeout: 10_000 }).toBe(1)
+      await expect
+        .poll(async () => (await there.readStats('orders')).leaseWaiting, { timeout: 10_000 })
+        .toBe(1)
       const rejected = expect(waiting).rejects.toMatchObject({ code: 'QUEUE_SHUTTING_DOWN' })
       await here.deleteQueue('orders')
       if (partitions !== undefined) await here.createQueue({ name: 'orders', partitions })

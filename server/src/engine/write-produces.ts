@@ -1,5 +1,5 @@
 import type { QueueName } from '../core/ids.ts'
-import { type Instant, addDuration } from '../core/instant.ts'
+import { addDuration, type Instant } from '../core/instant.ts'
 import type { Queue } from '../core/queue.ts'
 import type { NewItem, ProduceResult } from '../storage/contract/items.ts'
 import type { AvailableCounts } from './available-counts.ts'

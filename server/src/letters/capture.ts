@@ -10,7 +10,7 @@
 import { randomUUID } from 'node:crypto'
 import { type QueueName, toRootId } from '../core/ids.ts'
 import type { Clock } from '../core/instant.ts'
-import type { Engine, Attribution } from '../engine/engine.ts'
+import type { Attribution, Engine } from '../engine/engine.ts'
 import { isCallersFault, KnownError } from '../errors.ts'
 import type { ImportResult, ItemToImport } from '../storage/contract/items.ts'
 import type { Command, StoreReads } from '../storage/contract/storage.ts'
@@ -67,7 +67,11 @@ export class Capture {
       const audit =
         attribution === undefined || !isFirst
           ? []
-          : [createAuditCommand(this.#clock, attribution, 'letters.capture', [queue], { letters: items.length })]
+          : [
+              createAuditCommand(this.#clock, attribution, 'letters.capture', [queue], {
+                letters: items.length,
+              }),
+            ]
       captured.push(...(await this.#putStep(queue, step, audit)))
     }
     return captured

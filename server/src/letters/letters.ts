@@ -36,7 +36,11 @@ export interface Letters {
    * (also a discarded one), the result names that letter. Writes up to 1,000 letters per transaction: after a
    * failure, repeat the whole call.
    */
-  capture(queue: QueueName, letters: readonly CapturedLetter[], attribution?: Attribution): Promise<readonly Captured[]>
+  capture(
+    queue: QueueName,
+    letters: readonly CapturedLetter[],
+    attribution?: Attribution,
+  ): Promise<readonly Captured[]>
 
   /** Finds a live or archived letter by its root id or UUID, or by another id that it had; else null. */
   find(id: string): Promise<LetterDetail | null>
@@ -69,7 +73,11 @@ export interface Letters {
   /**
    * Partial success: returns a reason for each letter that was not sent. Each sent letter gets an audit row.
    */
-  redrive(letterIds: readonly LetterId[], how: RedriveHow, attribution: Attribution): Promise<readonly RedriveResult[]>
+  redrive(
+    letterIds: readonly LetterId[],
+    how: RedriveHow,
+    attribution: Attribution,
+  ): Promise<readonly RedriveResult[]>
   /** Stores an edited version and returns its number; `redrive` with that number sends it. */
   edit(letterId: LetterId, changes: LetterChanges, attribution: Attribution): Promise<number>
   discard(letterIds: readonly LetterId[], attribution: Attribution): Promise<readonly DiscardResult[]>
@@ -82,9 +90,16 @@ export interface Letters {
   /** Restores all discarded letters of a selection. A repeated call continues. */
   restoreSelected(selection: UndoSelection, limits: UndoLimits, attribution: Attribution): Promise<UndoDone>
   /** Cancels the redrives of all letters of a campaign whose items no worker has leased. */
-  cancelCampaignRedrives(campaignId: CampaignId, limits: UndoLimits, attribution: Attribution): Promise<UndoDone>
+  cancelCampaignRedrives(
+    campaignId: CampaignId,
+    limits: UndoLimits,
+    attribution: Attribution,
+  ): Promise<UndoDone>
   /** Cancels redrives whose items no worker has leased. Returns a reason for each other letter. */
-  cancelRedrives(letterIds: readonly LetterId[], attribution: Attribution): Promise<readonly CancelRedriveResult[]>
+  cancelRedrives(
+    letterIds: readonly LetterId[],
+    attribution: Attribution,
+  ): Promise<readonly CancelRedriveResult[]>
 
   readonly campaigns: Campaigns
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { anItem, noon } from '../../test/make.ts'
 import type { LetterCountsQuery, LetterFilter, ScanBounds } from '../storage/contract/letters.ts'
 import type { Storage } from '../storage/contract/storage.ts'
-import { toCountedFilter, createSearch, isCounted } from './search.ts'
+import { createSearch, isCounted, toCountedFilter } from './search.ts'
 
 describe('a letter', () => {
   it('a letter that is restored from the archive during the search is found', async () => {
@@ -91,7 +91,8 @@ describe('a total', () => {
     } as unknown as Storage
     const search = createSearch(storage)
     const totalOf = async (filter: LetterFilter) =>
-      (await search.list({ filter, order: 'deadLetteredAt', isDescending: true, countMax: 1, bytes: 'none' })).total
+      (await search.list({ filter, order: 'deadLetteredAt', isDescending: true, countMax: 1, bytes: 'none' }))
+        .total
     expect(await totalOf({ errorClasses: ['A'] })).toBeNull()
     expect(await totalOf({ errorClasses: ['A'], slugs: ['some'] })).toBe(7)
     expect(await totalOf({ errorCodes: ['x'] })).toBe(7)
@@ -105,7 +106,8 @@ describe('a total', () => {
     } as unknown as Storage)
     const filter = { errorClasses: ['A'] }
     expect(
-      (await none.list({ filter, order: 'deadLetteredAt', isDescending: true, countMax: 1, bytes: 'none' })).letters,
+      (await none.list({ filter, order: 'deadLetteredAt', isDescending: true, countMax: 1, bytes: 'none' }))
+        .letters,
     ).toHaveLength(1)
     expect(await search.areCountsExact({ queues: ['q'] })).toBe(true)
   })
@@ -125,9 +127,9 @@ describe('a total', () => {
 
   it('a total is known if the counts alone can answer it', () => {
     expect(isCounted({})).toBe(true)
-    expect(isCounted({ queues: ['a'], states: ['dead'], groupIds: [1], retryCount: { min: 1, max: 9 } })).toBe(
-      true,
-    )
+    expect(
+      isCounted({ queues: ['a'], states: ['dead'], groupIds: [1], retryCount: { min: 1, max: 9 } }),
+    ).toBe(true)
     expect(isCounted({ retryCount: { min: 10 } })).toBe(true)
     expect(isCounted({ retryCount: { min: 11 } })).toBe(false)
     expect(isCounted({ retryCount: { max: 10 } })).toBe(false)

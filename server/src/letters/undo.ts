@@ -77,12 +77,19 @@ async function checkCount(pages: Pages, countMax: number, expectedCount: number)
     if (count >= countMax || count > expectedCount) break
   }
   const selected = Math.min(count, countMax)
-  if (selected !== expectedCount) throw createSelectionChangedError(selected, expectedCount, selected <= expectedCount)
+  if (selected !== expectedCount)
+    throw createSelectionChangedError(selected, expectedCount, selected <= expectedCount)
 }
 
 function selectByFilter(storage: StoreReads, filter: LetterFilter): Pages {
   return async function* (pageMax) {
-    const query = { filter, order: 'deadLetteredAt', isDescending: false, countMax: pageMax, bytes: 'none' } as const
+    const query = {
+      filter,
+      order: 'deadLetteredAt',
+      isDescending: false,
+      countMax: pageMax,
+      bytes: 'none',
+    } as const
     for await (const { found } of searchAll(storage, query)) yield found.map(({ item }) => item.rootId)
   }
 }

@@ -82,10 +82,18 @@ export function registerLetterTotals(registry: Registry, totals: LetterTotals): 
   createCounter('captured', 'Letters that this server captured, by dead queue.', 'queue')
   createCounter('redriven', 'Letters that this server redrove: manually, by campaigns and by policy.')
   createCounter('refused', 'Redrives that this server refused, by the code of the refusal.', 'refusal')
-  createCounter('ended', 'Redrives that ended on this server, by outcome: resolved, failed, unknown.', 'outcome')
+  createCounter(
+    'ended',
+    'Redrives that ended on this server, by outcome: resolved, failed, unknown.',
+    'outcome',
+  )
   createCounter('discarded', 'Letters that were discarded on this server.')
   createCounter('archived', 'Letters that this server moved to the archive, by dead queue.', 'queue')
-  createCounter('purged', 'Letters that this server permanently removed from the archive, by dead queue.', 'queue')
+  createCounter(
+    'purged',
+    'Letters that this server permanently removed from the archive, by dead queue.',
+    'queue',
+  )
 }
 
 /** Keeps the queues with the most letters, and adds all others up as one. */

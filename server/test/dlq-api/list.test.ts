@@ -59,7 +59,10 @@ describeDlqServers('the list of dead letters', (api) => {
     await api.advance('20h')
     const deadLetteredAt = await api.now()
     await api.failAll('orders', 'late')
-    expect((await api.get('')).body.data.items[0]).toMatchObject({ message: 'late', created_at: deadLetteredAt })
+    expect((await api.get('')).body.data.items[0]).toMatchObject({
+      message: 'late',
+      created_at: deadLetteredAt,
+    })
   })
 
   it('the list has numbered pages in both directions', async () => {

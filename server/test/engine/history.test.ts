@@ -65,7 +65,11 @@ async function play(place: TestStore, queue: string, way: Way, chance: SeededRan
     await engine.createQueue({ name: queue, partitions, leaseTimeoutUs, deadQueue: `${queue}-dead` })
     await scene.play([engine, other])
     expect(
-      faultsOf(scene.history, { leaseTimeoutUs, isAdvanceExact: !isShared, isOrderExact: way === 'time passes' }),
+      faultsOf(scene.history, {
+        leaseTimeoutUs,
+        isAdvanceExact: !isShared,
+        isOrderExact: way === 'time passes',
+      }),
     ).toEqual([])
     await expectConsistentStore(storage)
     await expectAllAccountedFor(scene.history, storage, queue)

@@ -181,7 +181,8 @@ function faultsOfAnswers(history: History, { leaseTimeoutUs }: Rules): string[] 
     const ids = items.map(({ id }) => id)
     if (ids.join() !== ids.toSorted().join()) faults.push(`${client} was given ${ids} out of order`)
     for (const { id, deadline } of items) {
-      const isRight = deadline >= history.clockAt(from) + leaseTimeoutUs && deadline <= history.clockAt(to) + leaseTimeoutUs
+      const isRight =
+        deadline >= history.clockAt(from) + leaseTimeoutUs && deadline <= history.clockAt(to) + leaseTimeoutUs
       if (!isRight) faults.push(`the lease of ${id} by ${client} has a wrong deadline`)
     }
   }

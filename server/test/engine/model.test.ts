@@ -9,7 +9,7 @@
 
 import { expect, it } from 'vitest'
 import type { Leased } from '../../src/core/item.ts'
-import { type NewQueue, buildQueue } from '../../src/core/queue.ts'
+import { buildQueue, type NewQueue } from '../../src/core/queue.ts'
 import { isExpired } from '../../src/core/transitions.ts'
 import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine, LeasedItems } from '../../src/engine/engine.ts'

@@ -61,6 +61,9 @@ async function startApi(over: Partial<ApiParts> = {}): Promise<TestApi & { stop(
     webhooks: () => {
       throw new KnownError('STORE_UNAVAILABLE', 'this server has no store')
     },
+    access: () => {
+      throw new KnownError('STORE_UNAVAILABLE', 'this server has no store')
+    },
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
     createMetrics: (countConnections) =>
       createMetrics({

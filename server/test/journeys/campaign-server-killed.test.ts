@@ -63,9 +63,9 @@ describe.each(['SQLite file', 'PostgreSQL'] as const)('a campaign whose servers 
       const after = await testStore.open()
       expect(await after.verify()).toEqual([])
       const letters = await after.getLetters(captured.map(({ letterId }) => letterId))
-      expect(letters.filter(({ state, letter }) => state === 'done' && letter?.requeueCount === 1)).toHaveLength(
-        letterCount,
-      )
+      expect(
+        letters.filter(({ state, letter }) => state === 'done' && letter?.requeueCount === 1),
+      ).toHaveLength(letterCount)
     } finally {
       await testStore.drop()
     }

@@ -69,7 +69,12 @@ describe('a queue', () => {
     const item = { payload: Buffer.from('x') }
     const { url } = await startServerWith([
       createQueue('orders.dead'),
-      createQueue('orders', { partitions: 2, deadQueue: 'orders.dead', attemptsMax: 3, leaseTimeoutUs: 90_000_000 }),
+      createQueue('orders', {
+        partitions: 2,
+        deadQueue: 'orders.dead',
+        attemptsMax: 3,
+        leaseTimeoutUs: 90_000_000,
+      }),
       { op: 'produce', queue: 'orders', partition: 0, items: [item, item], now: farAhead },
       { op: 'produce', queue: 'orders', partition: 1, items: [item], now: farAhead },
       { op: 'lease', queue: 'orders', partition: 0, holders: ['w1'], now: farAhead },

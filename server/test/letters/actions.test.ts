@@ -295,9 +295,9 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => 
     expect(await due()).toHaveLength(3)
     world.tick(600 * minute)
     expect(await due()).toEqual([])
-    expect(await world.letters.count({ filter: { queues: [deadQueue] }, by: ['state', 'retryCount'] })).toEqual(
-      [{ state: 'dead', retryCount: 2, count: 3 }],
-    )
+    expect(
+      await world.letters.count({ filter: { queues: [deadQueue] }, by: ['state', 'retryCount'] }),
+    ).toEqual([{ state: 'dead', retryCount: 2, count: 3 }])
     expect((await world.letters.find(byHand))?.item.retryCount).toBe(0)
     const rows = await given.storage.listAudit({
       target: deadQueue,

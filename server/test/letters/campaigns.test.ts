@@ -54,7 +54,10 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
       endedAt: noon,
       counts: { pending: 0, sent: 0, resolved: 2_278, failed: 22, unknown: 0, skipped: 0, discarded: 0 },
     })
-    const failed = await world.letters.campaigns.listLetters(campaign.id, { states: ['failed'], countMax: 100 })
+    const failed = await world.letters.campaigns.listLetters(campaign.id, {
+      states: ['failed'],
+      countMax: 100,
+    })
     expect(failed).toHaveLength(22)
     expect(await actions(campaign.id)).toEqual(['ann campaign.freeze', 'ann campaign.create'])
     const detail = await world.letters.find(failed[0]?.letterId ?? '')
@@ -70,7 +73,10 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     const campaign = await world.letters.campaigns.create(aSpec(deadQueue), ann)
     while ((await now(campaign)).counts.sent === 0) await world.letters.passes.campaigns()
     expect((await now(campaign)).counts).toMatchObject({ sent: 1_000, pending: 1_300 })
-    const pending = await world.letters.campaigns.listLetters(campaign.id, { states: ['pending'], countMax: 3 })
+    const pending = await world.letters.campaigns.listLetters(campaign.id, {
+      states: ['pending'],
+      countMax: 3,
+    })
     const [givenUp = '', sentByHand = '', next = ''] = pending.map(({ letterId }) => letterId)
     await world.letters.discard([givenUp], ann)
     await world.letters.redrive(
@@ -80,7 +86,10 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     )
     await world.work()
     expect(await now(campaign)).toMatchObject({ counts: { sent: 2_298, skipped: 2, pending: 0 } })
-    const skipped = await world.letters.campaigns.listLetters(campaign.id, { states: ['skipped'], countMax: 9 })
+    const skipped = await world.letters.campaigns.listLetters(campaign.id, {
+      states: ['skipped'],
+      countMax: 9,
+    })
     expect(skipped.map(({ letterId }) => letterId)).toEqual([givenUp, sentByHand])
     expect(ids).toContain(next)
     const { item } = (await world.letters.find(next)) ?? {}

@@ -23,7 +23,12 @@ describeStores('the path of an item', (given) => {
     const read = async (step: string) => [step, ...(await readCells(system, names))]
     const lease = () => engine.lease('orders', { clientId: 'worker', countMax: 1, timeoutMs: 5_000 })
     await engine.createQueue({ name: 'orders-dead' })
-    await engine.createQueue({ name: 'orders', deadQueue: 'orders-dead', attemptsMax: 1, leaseTimeoutUs: minute })
+    await engine.createQueue({
+      name: 'orders',
+      deadQueue: 'orders-dead',
+      attemptsMax: 1,
+      leaseTimeoutUs: minute,
+    })
 
     const steps: string[][] = []
     await engine.produce('orders', newItems(1))

@@ -37,6 +37,23 @@ export const requests: Readonly<Record<string, readonly [DescMessage, DescMessag
     messages.StorageItemsImportResponseSchema,
   ],
   'storage/items.delete': [messages.StorageItemsDeleteRequestSchema, messages.ReplySchema],
+  'namespaces.create': [messages.NamespaceInfoSchema, messages.ReplySchema],
+  'namespaces.update': [messages.NamespaceInfoSchema, messages.ReplySchema],
+  'namespaces.list': [messages.NamespacesListRequestSchema, messages.NamespacesListResponseSchema],
+  'namespaces.delete': [messages.NamespacesDeleteRequestSchema, messages.ReplySchema],
+  'users.create': [messages.UserCreateRequestSchema, messages.UserCreateResponseSchema],
+  'users.list': [messages.UsersListRequestSchema, messages.UsersListResponseSchema],
+  'users.delete': [messages.UsersDeleteRequestSchema, messages.ReplySchema],
+  'apikeys.create': [messages.APIKeyCreateRequestSchema, messages.APIKeyCreateResponseSchema],
+  'apikeys.list': [messages.APIKeysListRequestSchema, messages.APIKeysListResponseSchema],
+  'apikeys.delete': [messages.APIKeysDeleteRequestSchema, messages.ReplySchema],
+  'roles.create': [messages.RoleCreateRequestSchema, messages.RoleCreateResponseSchema],
+  'roles.update': [messages.RoleUpdateRequestSchema, messages.ReplySchema],
+  'roles.list': [messages.RolesListRequestSchema, messages.RolesListResponseSchema],
+  'roles.delete': [messages.RolesDeleteRequestSchema, messages.ReplySchema],
+  'rolebindings.create': [messages.RoleBindingCreateRequestSchema, messages.RoleBindingCreateResponseSchema],
+  'rolebindings.list': [messages.RoleBindingsListRequestSchema, messages.RoleBindingsListResponseSchema],
+  'rolebindings.delete': [messages.RoleBindingDeleteRequestSchema, messages.ReplySchema],
 }
 
 export const contentTypes = { json: 'application/json', protobuf: 'application/protobuf' } as const

@@ -17,6 +17,7 @@ const retryAfter: Partial<Record<ErrorCode, string>> = {
   STORE_TLS_FAILED: '2',
   SHUTTING_DOWN: '1',
   SERVER_OVERLOADED: '2',
+  TOO_MANY_FAILED_ATTEMPTS: '60',
 }
 
 export interface ErrorAnswers {
@@ -49,6 +50,7 @@ export function createErrorAnswers(
       if (reasonPhrase !== undefined) reply.raw.statusMessage = reasonPhrase
       const seconds = retryAfter[known.code]
       if (seconds !== undefined) reply.header('Retry-After', seconds)
+      if (status === 401) reply.header('WWW-Authenticate', 'Bearer realm="redrive"')
       if (known.code === 'SHUTTING_DOWN') reply.header('Connection', 'close')
       // Fastify asks for the connection to be closed, which would reset a client that still sends.
       if (known.code === 'BODY_TOO_LARGE') reply.removeHeader('connection')

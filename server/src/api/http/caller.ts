@@ -1,7 +1,9 @@
+import type { IncomingMessage } from 'node:http'
 import type { FastifyRequest } from 'fastify'
-import { listNamespaces, mayAct } from '../../core/access/grants.ts'
+import { listNamespaces, mayAct, mayActSomewhere } from '../../core/access/grants.ts'
 import type { Identity } from '../../core/access/identity.ts'
 import type { Permission } from '../../core/access/permissions.ts'
+import { KnownError } from '../../errors.ts'
 
 /** The client that sent a request. The audit log records the user, the key and the address. */
 export interface Caller {
@@ -14,10 +16,21 @@ export interface Caller {
   readonly scope: string | null
   /** The network address of the client; empty if its connection is already closed. */
   readonly address: string
+  /** Whether the caller has the permission in at least one namespace. */
+  maySomewhere(permission: Permission): boolean
   /** Whether the caller has the permission in the namespace. */
   may(permission: Permission, namespace: string): boolean
   /** The namespaces in which the caller has the permission. Null: all of them. */
   listNamespaces(permission: Permission): readonly string[] | null
+}
+
+/** Throws ACCESS_DENIED. Called before anything is looked up, so that an error reveals nothing. */
+export function requirePermission(caller: Caller, permission: Permission, namespace: string): void {
+  if (caller.may(permission, namespace)) return
+  throw new KnownError(
+    'ACCESS_DENIED',
+    `user ${caller.name} lacks the permission ${permission} in namespace ${namespace}`,
+  )
 }
 
 export function createCaller(identity: Identity, request: FastifyRequest): Caller {
@@ -51,7 +64,11 @@ class IdentifiedCaller implements Caller {
   }
 
   get address(): string {
-    return this.#request.raw.socket.remoteAddress ?? ''
+    return readClientAddress(this.#request.raw)
+  }
+
+  maySomewhere(permission: Permission): boolean {
+    return mayActSomewhere(this.#identity, permission)
   }
 
   may(permission: Permission, namespace: string): boolean {
@@ -61,4 +78,9 @@ class IdentifiedCaller implements Caller {
   listNamespaces(permission: Permission): readonly string[] | null {
     return listNamespaces(this.#identity, permission)
   }
+}
+
+/** The address of the client behind a connection. */
+export function readClientAddress({ socket }: IncomingMessage): string {
+  return socket.remoteAddress ?? ''
 }

@@ -7,8 +7,8 @@ import {
   bodiesReadMax,
   type Capacities,
   type Capacity,
-  largeBodyBytes,
   createOverloadedError,
+  largeBodyBytes,
   type Release,
 } from './capacity.ts'
 import { collectBody } from './collect-body.ts'

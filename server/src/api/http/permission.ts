@@ -15,10 +15,15 @@ export type Authorize = (permission: Permission, request: FastifyRequest) => Cal
 /** Used without access control. Protected mode then accepts requests from this machine only. */
 export const allowAll: Authorize = (_permission, request) => createCaller(unrestricted, request)
 
-/** Used on a read-only server: refuses every request that could write, before its body is read. */
+/** Used on a read-only server without access control. */
 export const allowReads: Authorize = (permission, request) => {
-  if (isReadPermission(permission)) return createCaller(unrestricted, request)
-  const { method, url } = request
+  requireRead(permission, request)
+  return createCaller(unrestricted, request)
+}
+
+/** Refuses every request that could write, before its body is read. */
+export function requireRead(permission: Permission, { method, url }: FastifyRequest): void {
+  if (isReadPermission(permission)) return
   const path = url.replace(/\?.*$/s, '')
   throw new KnownError(
     'READ_ONLY',

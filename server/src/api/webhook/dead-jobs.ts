@@ -8,7 +8,7 @@ import { deadJobStates, isDeletable, purgeDeadJobs, requeueDeadJobs } from '../.
 import type { LetterCursor, ListedLetter } from '../../storage/contract/letters.ts'
 import type { Consumer, PageQuery } from '../../storage/contract/webhooks.ts'
 import type { ApiContext } from '../context.ts'
-import { createTrace } from '../http/trace.ts'
+import { createAttribution } from '../http/attribution.ts'
 import { webhookApi } from './dialect.ts'
 import { authorizeConsumer, findChannel, findConsumer } from './find.ts'
 import { jobFields, requeuePath, viewJob } from './job-view.ts'
@@ -106,7 +106,7 @@ export const deadJobRoutes = [
       if (!isSameToken(consumer.token, form.get('requeue')))
         throw new KnownError('BAD_REQUEST', 'requeue is not the token of the consumer')
       const parts = { letters: context.letters(), clock: context.clock }
-      await requeueDeadJobs(parts, consumer.deadQueue, createTrace(request, 'requeue of all dead jobs'))
+      await requeueDeadJobs(parts, consumer.deadQueue, createAttribution(request, 'requeue of all dead jobs'))
       return reply.code(202).send()
     },
   }),
@@ -130,7 +130,7 @@ export const deadJobRoutes = [
       const consumer = await authorizeConsumer(request, context, request.params, 'CONSUMER_NOT_FOUND')
       const parts = { letters: context.letters(), clock: context.clock }
       const { retriesMax } = context.webhooks().broker.rules
-      const attribution = createTrace(request, 'purge of dead jobs')
+      const attribution = createAttribution(request, 'purge of dead jobs')
       return { deletedCount: await purgeDeadJobs(parts, consumer.deadQueue, retriesMax, attribution) }
     },
   }),
@@ -154,7 +154,7 @@ export const deadJobRoutes = [
       const { jobId, state } = await findJob(context, consumer, request.params.jobId)
       const letterId = state.state === 'dead' ? state.letterId : null
       const how = { target: null, edit: null, isDeadAllowed: true, isCapped: false } as const
-      const attribution = createTrace(request, 'requeue of a dead job')
+      const attribution = createAttribution(request, 'requeue of a dead job')
       const [result] = letterId === null ? [] : await context.letters().redrive([letterId], how, attribution)
       if (result?.isStarted === true) return reply.code(202).send()
       throw new KnownError('BAD_REQUEST', `job ${jobId} is not dead`)
@@ -188,7 +188,7 @@ async function deleteDeadJob(
   const job = await broker.findJob(consumer, jobId)
   if (typeof job === 'string' || job.state.state !== 'dead' || job.state.letterId === null) return false
   if (!isDeletable(job.state, broker.rules.retriesMax)) return false
-  const attribution = createTrace(request, 'deletion of a dead job')
+  const attribution = createAttribution(request, 'deletion of a dead job')
   const [result] = await context.letters().discard([job.state.letterId], attribution)
   return result?.isDiscarded === true
 }
@@ -229,6 +229,8 @@ async function findCursor(
     records.map(({ letterId }) => letterId),
     'head',
   )
-  const letter = letters.find(({ queue, deadLetteredAt }) => queue === deadQueue && deadLetteredAt === createdAt)
+  const letter = letters.find(
+    ({ queue, deadLetteredAt }) => queue === deadQueue && deadLetteredAt === createdAt,
+  )
   return { value: createdAt, id: letter?.id ?? '' }
 }

@@ -4,8 +4,8 @@ import { type Static, type TObject, Type } from 'typebox'
 import type { EntityChange } from '../../drivers/webhook/broker/broker.ts'
 import { KnownError } from '../../errors.ts'
 import type { Channel, Consumer, Producer, PutResult } from '../../storage/contract/webhooks.ts'
+import { createAttribution } from '../http/attribution.ts'
 import { component } from '../http/openapi/annotations.ts'
-import { createTrace } from '../http/trace.ts'
 import { webhookApi } from './dialect.ts'
 import { channelNotFound, consumerNotFound, findChannel, findConsumer } from './find.ts'
 import {
@@ -109,7 +109,7 @@ function readChange(request: FastifyRequest): EntityChange & Readonly<{ form: UR
   return {
     form,
     condition: readCondition(request),
-    trace: createTrace(request),
+    attribution: createAttribution(request),
     ...(name !== undefined && { name }),
     ...(token !== undefined && { token }),
   }
@@ -290,8 +290,13 @@ const consumerRoutes = [
     handler: async (request, reply, { webhooks }) => {
       const { channelId, consumerId } = request.params
       const { broker } = webhooks()
-      const attribution = createTrace(request)
-      const { refusal } = await broker.deleteConsumer(channelId, consumerId, readCondition(request), attribution)
+      const attribution = createAttribution(request)
+      const { refusal } = await broker.deleteConsumer(
+        channelId,
+        consumerId,
+        readCondition(request),
+        attribution,
+      )
       if (refusal === null) return reply.code(204).send()
       if (refusal === 'missing') throw consumerNotFound(channelId, consumerId)
       if (refusal !== 'has-jobs') throw refuseCondition(refusal)

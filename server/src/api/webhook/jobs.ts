@@ -6,8 +6,8 @@ import type { FoundJob, NextState, QueuedJob } from '../../drivers/webhook/broke
 import { KnownError } from '../../errors.ts'
 import type { Consumer } from '../../storage/contract/webhooks.ts'
 import type { ApiContext } from '../context.ts'
+import { createAttribution } from '../http/attribution.ts'
 import { component } from '../http/openapi/annotations.ts'
-import { createTrace } from '../http/trace.ts'
 import { parseJson } from '../http/wire/parse-json.ts'
 import { webhookApi } from './dialect.ts'
 import { consumerPath } from './entities.ts'
@@ -130,7 +130,7 @@ export const jobRoutes = [
         )
       if (nextState === current) return reply.code(202).send()
       const { broker } = context.webhooks()
-      const isChanged = await broker.changeJob(consumer, job, nextState, seconds, createTrace(request))
+      const isChanged = await broker.changeJob(consumer, job, nextState, seconds, createAttribution(request))
       if (isChanged) return reply.code(202).send()
       throw new KnownError('BAD_REQUEST', `the job cannot change from ${current} to ${nextState}`)
     },

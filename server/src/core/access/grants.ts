@@ -1,6 +1,6 @@
 /** Decides where a caller may act. */
 import { systemNamespace } from '../queue.ts'
-import type { Permission } from './permissions.ts'
+import { isSystemPermission, type Permission } from './permissions.ts'
 
 /** The permissions of a user in one namespace: those of all roles that are bound there. */
 export type Grant = Readonly<{ namespace: string; permissions: ReadonlySet<Permission> }>
@@ -19,6 +19,15 @@ export function mayAct({ grants, scope }: Grants, permission: Permission, namesp
     (grant) =>
       (grant.namespace === namespace || grant.namespace === systemNamespace) &&
       grant.permissions.has(permission),
+  )
+}
+
+/** Whether the caller has the permission at all. If not, a request is refused before its body is read. */
+export function mayActSomewhere(holder: Grants, permission: Permission): boolean {
+  if (isSystemPermission(permission)) return mayAct(holder, permission, systemNamespace)
+  if (permission === 'public') return true
+  return holder.grants.some(
+    ({ namespace, permissions }) => permissions.has(permission) && mayAct(holder, permission, namespace),
   )
 }
 

@@ -19,3 +19,6 @@ export const unrestricted: Identity = {
   grants: [{ namespace: systemNamespace, permissions: new Set(grantablePermissions) }],
   scope: null,
 }
+
+/** A caller without a credential, if the user `anonymous` has no role. */
+export const nobody: Identity = { ...unrestricted, grants: [] }

@@ -70,6 +70,16 @@ export function isPermission(text: string): text is Permission {
   return known.has(text)
 }
 
+const systemFamilies = new Set(['namespace', 'user', 'apikey', 'access'])
+
+/**
+ * Whether the permission concerns all tenants, so that only a role in `_system` can give it. A role that is
+ * bound in another namespace does not, whatever permissions it lists.
+ */
+export function isSystemPermission(permission: Permission): boolean {
+  return permission === 'system.write' || systemFamilies.has(permission.slice(0, permission.indexOf('.')))
+}
+
 const readActions = new Set(['read', 'list', 'info', 'health', 'metrics', 'stats'])
 
 /** Whether a request with this permission changes nothing. */

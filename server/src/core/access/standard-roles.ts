@@ -29,3 +29,8 @@ export const standardRoles: Readonly<Record<string, readonly Permission[]>> = {
     'campaign.write',
   ],
 }
+
+/** Whether the role of `_system` with this name is a standard role. */
+export function isStandardRole(name: string): boolean {
+  return Object.hasOwn(standardRoles, name)
+}

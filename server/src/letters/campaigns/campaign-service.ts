@@ -1,7 +1,7 @@
 import type { CampaignId } from '../../core/ids.ts'
 import type { Clock } from '../../core/instant.ts'
 import { createKsuids } from '../../core/ksuid.ts'
-import type { Engine, Attribution } from '../../engine/engine.ts'
+import type { Attribution, Engine } from '../../engine/engine.ts'
 import { KnownError } from '../../errors.ts'
 import type { AuditEntry } from '../../storage/contract/audit.ts'
 import type { CampaignLetter, StoredCampaign } from '../../storage/contract/campaigns.ts'
@@ -20,7 +20,7 @@ import { type LettersLog, type LettersParts, silent } from '../parts.ts'
 import { createSearch } from '../search.ts'
 import { readCauses } from './causes.ts'
 import { isDeadQueue } from './dead-queue.ts'
-import { decodeDocument, toCampaign, encodeDocument } from './document.ts'
+import { decodeDocument, encodeDocument, toCampaign } from './document.ts'
 import { startPace } from './pace.ts'
 import { checkExpectedCount, describeIdle, type PreviewParts, previewCampaign } from './preview.ts'
 import { CampaignRunner, putCampaign } from './runner.ts'
@@ -215,7 +215,10 @@ export class CampaignService implements Campaigns {
         if (isRace && tries < triesMax) continue
         throw error
       }
-      this.#log.info({ campaign: id, name, actor: attribution.actor }, `${action}: campaign is ${changed.state}`)
+      this.#log.info(
+        { campaign: id, name, actor: attribution.actor },
+        `${action}: campaign is ${changed.state}`,
+      )
       this.#changes.notify(id)
       return toCampaign(await this.#read(id), this.#clock.now())
     }

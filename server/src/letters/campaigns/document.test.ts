@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { noon } from '../../../test/make.ts'
 import type { CampaignDocument } from '../../storage/contract/campaigns.ts'
-import { decodeDocument, namedIdsKept, encodeDocument } from './document.ts'
+import { decodeDocument, encodeDocument, namedIdsKept } from './document.ts'
 import type { CampaignFacts } from './state-machine.ts'
 
 /** As stored before documents had a version. */
@@ -60,7 +60,9 @@ describe('the document of a campaign', () => {
   it('a document keeps the first named letters only', () => {
     const letterIds = Array.from({ length: namedIdsKept + 1 }, (_, index) => `letter-${index}`)
     const named = { ...facts, spec: { ...facts.spec, selection: { letterIds } } }
-    expect(decode(encodeDocument(named)).spec.selection).toEqual({ letterIds: letterIds.slice(0, namedIdsKept) })
+    expect(decode(encodeDocument(named)).spec.selection).toEqual({
+      letterIds: letterIds.slice(0, namedIdsKept),
+    })
   })
 
   it('a document of a newer format version is refused with both versions', () => {

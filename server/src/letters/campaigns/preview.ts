@@ -10,7 +10,7 @@ import type { StoreReads } from '../../storage/contract/storage.ts'
 import { lettersFirst, searchMsDefault, searchMsLong } from '../../storage/search/pacer.ts'
 import { searchLetters } from '../../storage/search/search-letters.ts'
 import type { CampaignPreview, CampaignSpec, PreviewOptions } from '../letters.ts'
-import { areCountsExact, toCountedFilter, isCounted } from '../search.ts'
+import { areCountsExact, isCounted, toCountedFilter } from '../search.ts'
 import { isDeadQueue } from './dead-queue.ts'
 import { completeFilter } from './spec.ts'
 
@@ -94,7 +94,11 @@ export async function checkExpectedCount(storage: StoreReads, spec: CampaignSpec
   throw createSelectionChangedError(count, expectedCount, isExact)
 }
 
-export function createSelectionChangedError(count: number, expectedCount: number, isExact = true): KnownError {
+export function createSelectionChangedError(
+  count: number,
+  expectedCount: number,
+  isExact = true,
+): KnownError {
   const selected = `${isExact ? '' : 'at least '}${count}`
   return new KnownError(
     'SELECTION_CHANGED',
@@ -206,7 +210,8 @@ async function examineAll(
     )
     seen.add(page.found.map(({ item }) => item))
     examinedCount += page.examinedCount
-    if (page.next === null || seen.count >= countMax) return { ...seen.summarize(), isExact: true, examinedCount }
+    if (page.next === null || seen.count >= countMax)
+      return { ...seen.summarize(), isExact: true, examinedCount }
     if (elapsedMs() >= deadline) return { ...seen.summarize(), isExact: false, examinedCount }
     after = page.next
   }
@@ -425,7 +430,10 @@ async function warnAboutExhausted(
   queues: ReadonlyMap<string, Queue>,
 ): Promise<readonly string[]> {
   if (spec.action === 'discard' || spec.isDeadAllowed || !isCounted(filter)) return []
-  const rows = await storage.countLetters({ filter: toCountedFilter(filter), by: ['queue', 'state', 'retryCount'] })
+  const rows = await storage.countLetters({
+    filter: toCountedFilter(filter),
+    by: ['queue', 'state', 'retryCount'],
+  })
   const findCap = (queue: QueueName): number =>
     queues.get(queue)?.redrive.redrivesMax ?? Number.POSITIVE_INFINITY
   const exhausted = rows.reduce((sum, { state, queue, retryCount, count }) => {

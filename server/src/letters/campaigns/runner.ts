@@ -175,7 +175,9 @@ export class CampaignRunner {
     const now = this.#clock.now()
     const size = countAll(frozen.counts)
     const attribution = { actor: facts.actor, reason: facts.reason, requestId: '' }
-    const audit = createAuditCommand(this.#clock, attribution, 'campaign.freeze', [stored.id], { letters: size })
+    const audit = createAuditCommand(this.#clock, attribution, 'campaign.freeze', [stored.id], {
+      letters: size,
+    })
     await this.#update({ ...stored, counts: frozen.counts }, applyFreezing(facts, size, now), lock, [audit])
   }
 
@@ -186,7 +188,10 @@ export class CampaignRunner {
     if (last === undefined)
       throw new Error(`campaign ${id} has pending letters before place ${facts.positionDone}`)
     const now = this.#clock.now()
-    const put = putCampaign(stored, applySending(facts, { count: batch.length, positionDone: last.position }, now))
+    const put = putCampaign(
+      stored,
+      applySending(facts, { count: batch.length, positionDone: last.position }, now),
+    )
     const { spec, actor, reason } = facts
     const letters = batch.map(({ letterId, position }) => ({ letterId, campaign: { id, position } }))
     const fence = { op: 'fence', lock } as const

@@ -23,7 +23,8 @@ export function checkSpec(spec: CampaignSpec): CampaignSpec {
   const { canaryMax, nameMax, countMax } = campaignBounds
   const name = spec.name.trim()
   if (name === '') throw createSpecError('a campaign needs a name')
-  if (name.length > nameMax) throw createSpecError(`the name has ${name.length} characters; the limit is ${nameMax}`)
+  if (name.length > nameMax)
+    throw createSpecError(`the name has ${name.length} characters; the limit is ${nameMax}`)
   if (spec.action !== 'redrive' && spec.action !== 'discard')
     throw createSpecError(`action is ${JSON.stringify(spec.action)}; it must be "redrive" or "discard"`)
   checkTexts(spec, 'the campaign')
@@ -77,7 +78,9 @@ function openStates({
 function checkIds(ids: readonly string[]): void {
   if (ids.length === 0) throw createSpecError('the selection names no letters')
   if (ids.length > namedLettersMax) {
-    throw createSpecError(`the selection names ${ids.length} letters; the limit is ${namedLettersMax}. Use a filter`)
+    throw createSpecError(
+      `the selection names ${ids.length} letters; the limit is ${namedLettersMax}. Use a filter`,
+    )
   }
   const odd = ids.find((id) => toLetterUuid(id) === undefined)
   if (odd !== undefined) throw createSpecError(`${JSON.stringify(odd.slice(0, 50))} is not a letter id`)

@@ -13,8 +13,8 @@ import {
   type CampaignFacts,
   cancel,
   measureRate,
-  planStep,
   pause,
+  planStep,
   resume,
   toStoredState,
 } from './state-machine.ts'
@@ -272,7 +272,9 @@ describe('a frozen set', () => {
 describe('any campaign', () => {
   it('a campaign is unchanged after it was stored as JSON', () => {
     const given = facts({}, { selection: { filter: { key: new Uint8Array([0, 255]), states: ['dead'] } } })
-    expect(decodeDocument({ id: 'c1', document: JSON.parse(JSON.stringify(encodeDocument(given))) })).toEqual(given)
+    expect(decodeDocument({ id: 'c1', document: JSON.parse(JSON.stringify(encodeDocument(given))) })).toEqual(
+      given,
+    )
   })
 
   /** For every behaviour of the workers, the campaign ends: nothing is sent twice, nothing is left. */

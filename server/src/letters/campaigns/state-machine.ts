@@ -14,7 +14,7 @@ import type { CampaignCounts } from '../../storage/contract/campaigns.ts'
 import type { LetterCursor } from '../../storage/contract/letters.ts'
 import type { CampaignChanges, CampaignSpec, CampaignState } from '../letters.ts'
 import { stepLettersMax } from '../parts.ts'
-import { fillPace, type Pace, computeRate, spendPace, startPace } from './pace.ts'
+import { computeRate, fillPace, type Pace, spendPace, startPace } from './pace.ts'
 import { checkRamp } from './spec.ts'
 
 /** The complete state of a campaign, except the counts of its set. */
@@ -202,7 +202,8 @@ export function resume(facts: CampaignFacts, counts: CampaignCounts, now: Instan
   if (facts.state !== 'paused' && facts.state !== 'halted') throw createStateError(facts, 'resumed')
   // A person who resumes has checked the canary, so continue in full. Continue freezing if the set is
   // incomplete, and start with the canary if nothing was sent yet.
-  const state = facts.size === null ? 'freezing' : facts.positionDone === null ? chooseStartState(facts) : 'running'
+  const state =
+    facts.size === null ? 'freezing' : facts.positionDone === null ? chooseStartState(facts) : 'running'
   const overlooked = countOutcomes(counts)
   return { ...facts, state, stateReason: '', pace: startPace(now), overlooked, updatedAt: now }
 }

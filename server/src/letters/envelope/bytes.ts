@@ -96,7 +96,9 @@ const nothing: Written = { value: null, text: 'null' }
 function toHeaderPair({ value, text }: Written): Pair | undefined {
   if (Array.isArray(value)) {
     const [, held] = splitElements(text)
-    return typeof value[0] === 'string' ? [value[0], held === undefined ? nothing : parseWritten(held)] : undefined
+    return typeof value[0] === 'string'
+      ? [value[0], held === undefined ? nothing : parseWritten(held)]
+      : undefined
   }
   if (!isObject(value)) return undefined
   const name = value.name ?? value.key

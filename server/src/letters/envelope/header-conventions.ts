@@ -129,7 +129,9 @@ export function readFailureHeaders(json: Json, headers: readonly Header[], probl
  */
 function readOrigin(json: Json, headers: readonly Header[], problems: Problems): Json {
   const [first, last] = [indexByName(headers.toReversed()), indexByName(headers)]
-  const names = tools.find((tool) => readText(first, tool.originHeaders.original_topic) !== undefined)?.originHeaders
+  const names = tools.find(
+    (tool) => readText(first, tool.originHeaders.original_topic) !== undefined,
+  )?.originHeaders
   if (names === undefined) return {}
   const place = readOriginFields(first, names, problems)
   const isRepeated = headers.filter(([name]) => name.toLowerCase() === names.original_topic).length > 1

@@ -3,7 +3,7 @@ import fc from '../../../test/fast-check.ts'
 import { bytes, noon, toText } from '../../../test/make.ts'
 import { historyMax } from '../../core/item.ts'
 import { checkCommand } from '../../storage/shared/check-command.ts'
-import { envelopeHeaderName, readEnvelope, createUndecodedLetter } from './read-envelope.ts'
+import { createUndecodedLetter, envelopeHeaderName, readEnvelope } from './read-envelope.ts'
 
 const defaults = { origin: 'payments-dead', now: noon }
 const whole = {

@@ -15,7 +15,7 @@ import { splitElements, splitFields } from '../../core/json-text.ts'
 import { cutText } from '../../core/storable-text.ts'
 import type { CapturedLetter } from '../letters.ts'
 import { encodeText, readBytes, readHeaders } from './bytes.ts'
-import { describeKind, keepDistinct, Fields, isObject, Problems } from './fields.ts'
+import { describeKind, Fields, isObject, keepDistinct, Problems } from './fields.ts'
 import { readFailureHeaders } from './header-conventions.ts'
 import { hasErrorDetails, reportUnknownFields } from './unknown-fields.ts'
 
@@ -50,7 +50,11 @@ const aheadUsMax = 24 * 3_600 * usPerSecond
 /** `json`: the parsed envelope. `text`: the text that it was parsed from, kept if it is not an envelope. */
 export function readEnvelope(json: unknown, text: string, defaults: EnvelopeDefaults): ReadEnvelope {
   if (!isObject(json))
-    return createUndecodedLetter(encodeText(text), `the envelope is ${describeKind(json)}, not an object`, defaults)
+    return createUndecodedLetter(
+      encodeText(text),
+      `the envelope is ${describeKind(json)}, not an object`,
+      defaults,
+    )
   const problems = new Problems()
   const said = new Fields(json, text, problems)
   const readOriginal = (name: 'original_value' | 'original_key', isReplaced: boolean) =>
@@ -87,7 +91,11 @@ export function readEnvelope(json: unknown, text: string, defaults: EnvelopeDefa
 }
 
 /** Makes a letter of bytes that are not an envelope. */
-export function createUndecodedLetter(raw: Uint8Array, problem: string, defaults: EnvelopeDefaults): ReadEnvelope {
+export function createUndecodedLetter(
+  raw: Uint8Array,
+  problem: string,
+  defaults: EnvelopeDefaults,
+): ReadEnvelope {
   const { now } = defaults
   const failure: Failure = {
     errorCode: undecodable,
@@ -142,7 +150,9 @@ export function readFailure(reader: Fields, firstFailedAt: Instant, lastFailedAt
   const errorClass = error.readText('exception_class', classMax) ?? ''
   return {
     errorCode:
-      reader.readText('error_code', reasonMax) || error.readText('code', reasonMax) || deriveErrorCode(errorClass),
+      reader.readText('error_code', reasonMax) ||
+      error.readText('code', reasonMax) ||
+      deriveErrorCode(errorClass),
     errorClass,
     message: error.readLongText('message', messageMax) ?? '',
     stack: error.readLongText('stack_trace', stackMax) ?? '',

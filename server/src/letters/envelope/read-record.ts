@@ -8,16 +8,16 @@ import { sourceOfDeadTopic } from '../../core/kafka/topic-patterns.ts'
 import { isNestedTooDeep } from '../../core/nesting.ts'
 import { cutText } from '../../core/storable-text.ts'
 import type { CapturedLetter } from '../letters.ts'
-import { cleanText, keepDistinct, Fields, isObject, type Json, Problems } from './fields.ts'
+import { cleanText, Fields, isObject, type Json, keepDistinct, Problems } from './fields.ts'
 import { readFailureHeaders } from './header-conventions.ts'
 import {
+  createUndecodedLetter,
   envelopeBounds,
   type ReadEnvelope,
   readEnvelope,
   readFailure,
   readOrigin,
   readSourceId,
-  createUndecodedLetter,
   withProblems,
 } from './read-envelope.ts'
 

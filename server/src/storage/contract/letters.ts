@@ -398,7 +398,15 @@ export interface LetterRanges {
 export type ListedLetter = Item & Readonly<{ payloadBytes?: number }>
 export type ListedArchived = Readonly<{ item: ListedLetter; archivedAt: Instant }>
 
-export type CountedBy = 'queue' | 'state' | 'group' | 'origin' | 'errorCode' | 'slug' | 'errorClass' | 'retryCount'
+export type CountedBy =
+  | 'queue'
+  | 'state'
+  | 'group'
+  | 'origin'
+  | 'errorCode'
+  | 'slug'
+  | 'errorClass'
+  | 'retryCount'
 export type LetterCountsQuery = Readonly<{ filter: CountedFilter; by: readonly CountedBy[] }>
 /** Has the fields that the query names in `by`. */
 export type LetterCount = Readonly<{

@@ -114,7 +114,7 @@ type PutEntity = Readonly<{
   condition: ChangeCondition
   now: Instant
   /** The audit row never has the token. */
-  trace?: AuditContext
+  audit?: AuditContext
 }>
 export type PutProducer = PutEntity & Readonly<{ op: 'put-producer' }>
 export type PutChannel = PutEntity & Readonly<{ op: 'put-channel' }>
@@ -138,7 +138,7 @@ export type DeleteConsumer = Readonly<{
   id: string
   condition: ChangeCondition
   now: Instant
-  trace?: AuditContext
+  audit?: AuditContext
 }>
 
 /**

@@ -14,7 +14,7 @@ import { addLetters, moveLetters, readSetPage, skipPending } from './campaigns/c
 import { readLetterStates, readPendingPlaces } from './campaigns/send-progress.ts'
 import type { Statement } from './connection/connection.ts'
 import { Connections } from './connection/connections.ts'
-import { prepareCount, openSince } from './counts/letter-count-queries.ts'
+import { openSince, prepareCount } from './counts/letter-count-queries.ts'
 import { lockDue, lockEnded, peekDue } from './items/advance.ts'
 import { completeInPlace, completeLeased, completePlain } from './items/complete-plain.ts'
 import { leaseAll, leaseLive } from './items/lease.ts'
@@ -54,7 +54,10 @@ describe('query plans on filled tables', needs(postgres), () => {
         payload,
         sourceId: `${round}-${index}`,
         origin: anOrigin(),
-        failure: aFailure({ errorCode: `reason-${index % 20}`, message: `${'abcdefghij'[index % 10]} failed` }),
+        failure: aFailure({
+          errorCode: `reason-${index % 20}`,
+          message: `${'abcdefghij'[index % 10]} failed`,
+        }),
         key: bytes(`key-${index % 500}`),
         deadLetteredAt: noon + index,
       }))

@@ -1,4 +1,4 @@
-import { toInstant, type Instant } from '../../core/instant.ts'
+import { type Instant, toInstant } from '../../core/instant.ts'
 import type { Item } from '../../core/item.ts'
 import type { LetterIdRecord } from '../../core/letter-ids.ts'
 import type { Queue } from '../../core/queue.ts'

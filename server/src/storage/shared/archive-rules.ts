@@ -1,4 +1,4 @@
-import { listArchivedStates, type EndedState } from '../../core/letter-class.ts'
+import { type EndedState, listArchivedStates } from '../../core/letter-class.ts'
 import type { Queue } from '../../core/queue.ts'
 import type { Archive } from '../contract/archive.ts'
 import type { AuditEntry } from '../contract/audit.ts'

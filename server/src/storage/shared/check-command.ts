@@ -153,7 +153,8 @@ function checkItem(item: NewItem | ItemToImport): void {
   checkText('letterId', item.letterId)
   if (item.lease) checkText('holder', item.lease.holder)
   if ('sourceId' in item) checkText('sourceId', item.sourceId)
-  if ('deadLetteredAt' in item && item.deadLetteredAt != null) checkInstant('deadLetteredAt', item.deadLetteredAt)
+  if ('deadLetteredAt' in item && item.deadLetteredAt != null)
+    checkInstant('deadLetteredAt', item.deadLetteredAt)
 }
 
 function checkAuditEntry(entry: AuditEntry): void {

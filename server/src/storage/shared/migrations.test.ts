@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { migrations as postgresMigrations } from '../postgres/migrations/migrate.ts'
 import { migrations as sqliteMigrations } from '../sqlite/migrations/migrate.ts'
-import { type Migration, getMigrationSql } from './migrations.ts'
+import { getMigrationSql, type Migration } from './migrations.ts'
 
 const checksums = (migrations: readonly Migration[]): string[][] =>
   migrations.map((migration) => [

@@ -7,7 +7,11 @@ export function createQueueNotFoundError(name: string): KnownError {
   return new KnownError('QUEUE_NOT_FOUND', `there is no queue named ${name}`)
 }
 
-export function createPartitionNotFoundError(name: string, partition: number, partitions: number): KnownError {
+export function createPartitionNotFoundError(
+  name: string,
+  partition: number,
+  partitions: number,
+): KnownError {
   return new KnownError(
     'PARTITION_NOT_FOUND',
     `queue ${name} has no partition ${partition}; it has ${partitions}, numbered from 0`,
@@ -91,7 +95,10 @@ export function checkImport(queue: Queue, items: readonly Pick<ItemToImport, 'or
   if (items.some(({ origin }) => origin != null)) checkTakesLetters(queue)
 }
 
-export function checkTimes({ leaseTimeoutUs, expireTimeoutUs }: Pick<QueuePolicy, 'leaseTimeoutUs' | 'expireTimeoutUs'>): void {
+export function checkTimes({
+  leaseTimeoutUs,
+  expireTimeoutUs,
+}: Pick<QueuePolicy, 'leaseTimeoutUs' | 'expireTimeoutUs'>): void {
   if (leaseTimeoutUs <= expireTimeoutUs) return
   throw new KnownError(
     'LEASE_TOO_LONG',

@@ -83,7 +83,10 @@ describeStores('archived letters', (given) => {
         (index) => index >= 2 && index < 6,
       ],
       [{ queues, archived: { until: noon + day } }, (index) => index < 2],
-      [{ queues, key: bytes('bob'), errorCodes: ['declined'], states: ['discarded'] }, (index) => index >= 10],
+      [
+        { queues, key: bytes('bob'), errorCodes: ['declined'], states: ['discarded'] },
+        (index) => index >= 10,
+      ],
     ]
     for (const [filter, isWanted] of cases) {
       const wanted = every.found.filter((id) => isWanted(ids.indexOf(id)))

@@ -96,7 +96,10 @@ describeStores('letter retention', (given) => {
         expect(imported).toMatchObject([{ id: null }])
       }
       expect(await actions.listItems(letters)).toEqual(before)
-      expect(await given.storage.readCounts({ queue: letters })).toMatchObject([{ accepted: 1 }, { accepted: 0 }])
+      expect(await given.storage.readCounts({ queue: letters })).toMatchObject([
+        { accepted: 1 },
+        { accepted: 0 },
+      ])
     })
 
     it('a repeated move does not restore a discarded letter', async () => {
@@ -126,7 +129,9 @@ describeStores('letter retention', (given) => {
       const results = await actions.discard(ids)
       expect(results.every(({ isDiscarded }) => isDiscarded)).toBe(true)
       expect(results.map(({ letterId }) => letterId)).toEqual(ids)
-      expect(await given.storage.readCounts({ queue: letters })).toMatchObject([{ discarded: 500, waiting: 0 }])
+      expect(await given.storage.readCounts({ queue: letters })).toMatchObject([
+        { discarded: 500, waiting: 0 },
+      ])
     })
   })
 
@@ -324,7 +329,9 @@ describeStores('letter retention', (given) => {
       expect(await restore(ids.slice(0, 1))).toMatchObject([{ isRestored: false, refusal: 'missing' }])
       const uuids = ids.map(convertToUuid)
       expect(await given.storage.findLettersByUuid(uuids)).toHaveLength(6)
-      expect(await given.storage.readCounts({ queue: letters })).toEqual([{ ...before, archived: 3, purged: 3 }])
+      expect(await given.storage.readCounts({ queue: letters })).toEqual([
+        { ...before, archived: 3, purged: 3 },
+      ])
     })
   })
 

@@ -126,7 +126,9 @@ describeDurableStores('an archive that was changed by hand', (given) => {
     const expected = { queue, partition: 0, count: 'archived', counted: 6, actual: 7 } as const
     expect(await given.storage.verify()).toEqual([expected])
     expect(await given.storage.reconcile()).toEqual([expected])
-    expect(await given.storage.readCounts({ queue })).toMatchObject([{ accepted: 11, archived: 7, purged: 3 }])
+    expect(await given.storage.readCounts({ queue })).toMatchObject([
+      { accepted: 11, archived: 7, purged: 3 },
+    ])
     expect(await given.storage.verify()).toEqual([])
   })
 })
@@ -144,7 +146,11 @@ describeDurableStores('a count of a campaign that is wrong', (given) => {
       await given.run({ op: 'freeze-ids', campaignId, letterIds })
     }
     const set = await given.storage.listCampaignLetters({ campaignId: id, countMax: 2 })
-    const letters = set.map(({ letterId, position }) => ({ letterId, queue: null, campaign: { id, position } }))
+    const letters = set.map(({ letterId, position }) => ({
+      letterId,
+      queue: null,
+      campaign: { id, position },
+    }))
     await actions.redrive([], { letters })
     await executeSql(
       given.testStore.target,

@@ -343,7 +343,10 @@ function aFilter(random: SeededRandom, all: readonly Item[]): CountedFilter {
     ...maybe('states', some(['waiting', 'scheduled', 'leased', 'done', 'dead', 'discarded'])),
     ...maybe('groupIds', some([...new Set(all.map(({ groupId }) => groupId))])),
     ...maybe('origins', some([...new Set(all.map(({ origin }) => origin?.name))])),
-    ...maybe('errorCodes', some(['http_503', 'http_410', 'retried', 'attempts', 'expired', 'outcome_unknown'])),
+    ...maybe(
+      'errorCodes',
+      some(['http_503', 'http_410', 'retried', 'attempts', 'expired', 'outcome_unknown']),
+    ),
     ...maybe('slugs', some(['http_503', 'gone', 'unknown', 'lease', 'what'])),
     ...maybe('errorClasses', some(['', 'A', 'B'])),
     ...maybe('retryCount', random.below(2) === 0 ? { min } : { min, max: min + random.below(3) }),
@@ -362,7 +365,12 @@ async function runRandomActions(given: StoreFixture, random: SeededRandom): Prom
   const queues = [
     letters,
     elsewhere,
-    await given.queue({ deadQueue: letters, attemptsMax: 1, leaseTimeoutUs: minute, expireTimeoutUs: 5 * minute }),
+    await given.queue({
+      deadQueue: letters,
+      attemptsMax: 1,
+      leaseTimeoutUs: minute,
+      expireTimeoutUs: 5 * minute,
+    }),
     await given.queue({ deadQueue: letters, partitions: 2, doneRetentionUs: minute, leaseTimeoutUs: second }),
   ] as const
   let now = noon

@@ -134,7 +134,13 @@ async function setUp(testStore: TestStore): Promise<void> {
     { op: 'create-queue', queue: { name: letters, partitions: 2 }, now: noon },
     {
       op: 'create-queue',
-      queue: { name: queue, deadQueue: letters, leaseTimeoutUs: minute, attemptsMax: 1, expireTimeoutUs: hour },
+      queue: {
+        name: queue,
+        deadQueue: letters,
+        leaseTimeoutUs: minute,
+        attemptsMax: 1,
+        expireTimeoutUs: hour,
+      },
       now: noon,
     },
   ])

@@ -187,7 +187,13 @@ async function setUp(testStore: TestStore): Promise<void> {
     },
     {
       op: 'create-queue',
-      queue: { name: work, deadQueue: letters, leaseTimeoutUs: minute, attemptsMax: 2, expireTimeoutUs: hour },
+      queue: {
+        name: work,
+        deadQueue: letters,
+        leaseTimeoutUs: minute,
+        attemptsMax: 2,
+        expireTimeoutUs: hour,
+      },
       now: noon,
     },
   ])

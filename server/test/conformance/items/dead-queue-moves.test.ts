@@ -98,7 +98,12 @@ describeStores('a dead queue', (given) => {
 
     it('items move to the dead queue for every cause of death', async () => {
       const letters = await given.queue()
-      const queue = await given.queue({ deadQueue: letters, attemptsMax: 1, leaseTimeoutUs: minute, expireTimeoutUs: hour })
+      const queue = await given.queue({
+        deadQueue: letters,
+        attemptsMax: 1,
+        leaseTimeoutUs: minute,
+        expireTimeoutUs: hour,
+      })
       await produce(queue, newItems(3))
       const [a, b] = await lease(queue, 3)
       await declareDead(queue, [a?.id ?? ''])
@@ -243,7 +248,9 @@ describeStores('a dead queue', (given) => {
       expect(settled).toMatchObject({ changes: [{ to: 'done', id }] })
       expect(await given.storage.readNextDueAt()).toBeNull()
       expect((await given.run({ op: 'advance', now: noon + 10_000 * day, countMax: 10 })).changes).toEqual([])
-      expect(await list(letters)).toMatchObject([{ id, state: 'done', endedAt: noon + 1, deadLetteredAt: noon }])
+      expect(await list(letters)).toMatchObject([
+        { id, state: 'done', endedAt: noon + 1, deadLetteredAt: noon },
+      ])
     })
 
     it('a dead letter that dies again stays dead in place', async () => {
@@ -294,7 +301,13 @@ describeStores('a dead queue', (given) => {
     }
     expect(await list(drops)).toEqual([])
     expect(await list(keeps)).toMatchObject([
-      { state: 'dead', endedAt: noon + 1, deadLetteredAt: noon + 1, origin: null, failure: { errorCode: 'http_410' } },
+      {
+        state: 'dead',
+        endedAt: noon + 1,
+        deadLetteredAt: noon + 1,
+        origin: null,
+        failure: { errorCode: 'http_410' },
+      },
     ])
     expect(await given.storage.readCounts({})).toMatchObject([
       { queue: drops, dropped: 1, dead: 0 },

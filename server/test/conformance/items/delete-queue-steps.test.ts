@@ -42,7 +42,7 @@ describeStores('deleting a queue in steps', (given) => {
     }
     const removed: number[] = []
     for (let isMore = true; isMore; ) {
-      const done = await step(letters, { trace: audit })
+      const done = await step(letters, { audit })
       removed.push(done.removed)
       isMore = done.isMore
       await expectConsistentStore(given.storage)

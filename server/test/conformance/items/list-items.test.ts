@@ -7,14 +7,26 @@ import { toGauge } from '../support/store-reads.ts'
 
 import { describeStores } from '../support/test-stores.ts'
 
-const orders: readonly ItemOrder[] = ['id', 'createdAt', 'updatedAt', 'deadLetteredAt', 'availableAt', 'priority']
+const orders: readonly ItemOrder[] = [
+  'id',
+  'createdAt',
+  'updatedAt',
+  'deadLetteredAt',
+  'availableAt',
+  'priority',
+]
 
 describeStores('listing items', (given) => {
   /** Items of every state with times and priorities that often tie. */
   const aFullQueue = async () => {
     const random = seededNumbers(7)
     const any = (count: number) => Math.floor(random() * count)
-    const queue = await given.queue({ partitions: 2, doneRetentionUs: hour, onDead: 'keep', leaseTimeoutUs: hour })
+    const queue = await given.queue({
+      partitions: 2,
+      doneRetentionUs: hour,
+      onDead: 'keep',
+      leaseTimeoutUs: hour,
+    })
     for (let round = 0; round < 12; round++) {
       const partition = any(2)
       const now = noon + any(3) * second

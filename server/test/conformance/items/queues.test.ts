@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { defaultPolicy, type NewQueue, buildQueue, type QueuePolicy } from '../../../src/core/queue.ts'
+import { buildQueue, defaultPolicy, type NewQueue, type QueuePolicy } from '../../../src/core/queue.ts'
 import { aNewItem, bytes, hour, minute, newItems, noon, second } from '../../make.ts'
 import { putNamespace } from '../support/change-access.ts'
 import { expectRefusal } from '../support/expect-refusal.ts'
@@ -291,7 +291,9 @@ describeStores('queues', (given) => {
       await create({ name: 'q', leaseTimeoutUs: minute, expireTimeoutUs: hour })
       await expectRefusal(change({ leaseTimeoutUs: hour + 1, reference: 'new' }), 'LEASE_TOO_LONG')
       expect(await given.storage.getQueue('q')).toMatchObject({ leaseTimeoutUs: minute, reference: '' })
-      expect(await change({ leaseTimeoutUs: 2 * hour, expireTimeoutUs: 2 * hour })).toMatchObject({ leaseTimeoutUs: 2 * hour })
+      expect(await change({ leaseTimeoutUs: 2 * hour, expireTimeoutUs: 2 * hour })).toMatchObject({
+        leaseTimeoutUs: 2 * hour,
+      })
     })
   })
 

@@ -236,7 +236,13 @@ class Session {
     const [work, keeps, letters] = session.#names
     const redrive = { mode: 'auto', redrivesMax: 2, backoff } as const
     await session.#create({ name: letters, partitions: 2, attemptsMax: 2, leaseTimeoutUs: minute, redrive })
-    await session.#create({ name: work, partitions: 2, deadQueue: letters, attemptsMax: 2, leaseTimeoutUs: minute })
+    await session.#create({
+      name: work,
+      partitions: 2,
+      deadQueue: letters,
+      attemptsMax: 2,
+      leaseTimeoutUs: minute,
+    })
     // After a failed attempt, and after the end of a lease, its items wait.
     const retry = { kind: 'fixed', delayUs: 2 * second, jitter: 0 } as const
     const kept = { onDead: 'keep', doneRetentionUs: minute, leaseTimeoutUs: second, retry } as const

@@ -57,7 +57,9 @@ describeStores('settling', (given) => {
         ],
       })
       expect(await list(queue)).toMatchObject([{ state: 'waiting' }])
-      expect(await given.storage.readCounts({ queue })).toMatchObject([{ waiting: 1, leased: 0, completed: 1 }])
+      expect(await given.storage.readCounts({ queue })).toMatchObject([
+        { waiting: 1, leased: 0, completed: 1 },
+      ])
     })
 
     it('complete keeps the item as done if the queue keeps done items', async () => {

@@ -131,7 +131,13 @@ describeStores('stored values', (given) => {
         letterId: text,
       } as const
       const origin = anOrigin({ name: text, id: text, group: text, cluster: text })
-      const failure = aFailure({ errorCode: text, errorClass: text, message: text, stack: text, worker: text })
+      const failure = aFailure({
+        errorCode: text,
+        errorClass: text,
+        message: text,
+        stack: text,
+        worker: text,
+      })
       const lease = { holder: text, deadline: noon }
       await importTo(queue, [{ payload: bytes('x'), ...item, origin, failure, lease }])
       expect(await list(queue)).toMatchObject([{ ...item, origin, failure, lease }])
@@ -156,7 +162,13 @@ describeStores('stored values', (given) => {
     it('failure texts are kept with any characters, NUL included', async () => {
       const queue = await given.queue()
       const text = 'a\0b \\u0000'
-      const failure = aFailure({ errorCode: text, errorClass: text, message: text, stack: text, worker: text })
+      const failure = aFailure({
+        errorCode: text,
+        errorClass: text,
+        message: text,
+        stack: text,
+        worker: text,
+      })
       const origin = anOrigin({ name: text, id: text, group: text, cluster: text })
       await importTo(queue, [{ payload: bytes('x'), failure, origin, headers: [[text, bytes('v')]] }])
       expect(await list(queue)).toMatchObject([{ failure, origin, headers: [[text, bytes('v')]] }])

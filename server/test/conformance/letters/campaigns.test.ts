@@ -224,7 +224,9 @@ describeStores('a campaign', (given) => {
       const { work, letters } = await actions.createQueues()
       const ids = await actions.capture(
         letters,
-        ['x', 'live', 'archived'].map((reference) => aLetter({ reference, deadLetteredAt: noon + 99 * hour })),
+        ['x', 'live', 'archived'].map((reference) =>
+          aLetter({ reference, deadLetteredAt: noon + 99 * hour }),
+        ),
         noon + hour,
       )
       const [before = '', live = '', archived = ''] = ids
@@ -319,7 +321,11 @@ describeStores('a campaign', (given) => {
     })
 
     it('every way in which a redrive ends updates the campaign', async () => {
-      const { work } = await actions.createQueues({ attemptsMax: 1, leaseTimeoutUs: minute, expireTimeoutUs: hour })
+      const { work } = await actions.createQueues({
+        attemptsMax: 1,
+        leaseTimeoutUs: minute,
+        expireTimeoutUs: hour,
+      })
       const ids = await actions.produceDead(work, newItems(5))
       const id = await create()
       await freezeIds(id, ids)
@@ -436,7 +442,10 @@ describeStores('a campaign', (given) => {
     const id = await create()
     await freezeIds(id, [...ids, unknownId])
     await actions.redriveOne(ids[1] ?? '')
-    const letters = (await set(id)).map(({ letterId, position }) => ({ letterId, campaign: { id, position } }))
+    const letters = (await set(id)).map(({ letterId, position }) => ({
+      letterId,
+      campaign: { id, position },
+    }))
     const command = { op: 'discard', letters, reason: 'obsolete', now: noon + 1 } as const
     expect((await given.run(command)).map(({ refusal }) => refusal)).toEqual([
       null,
@@ -481,7 +490,9 @@ describeStores('a campaign', (given) => {
     await sendOf(id, [1, 3, 5])
     const all = await set(id)
     expect(await set(id, { states: ['sent'] })).toEqual([all[1], all[3], all[5]])
-    expect(await set(id, { states: ['sent'], afterPosition: all[1]?.position, countMax: 1 })).toEqual([all[3]])
+    expect(await set(id, { states: ['sent'], afterPosition: all[1]?.position, countMax: 1 })).toEqual([
+      all[3],
+    ])
     expect(await set(id, { states: ['resolved'] })).toEqual([])
     expect(await set(id, { afterPosition: all[5]?.position })).toEqual([])
     expect(await set(newId())).toEqual([])

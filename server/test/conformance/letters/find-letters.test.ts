@@ -70,7 +70,12 @@ describeStores('letter filters', (given) => {
 
   it('letters are found by number of redrives, both bounds included', async () => {
     const queue = await given.queue()
-    await captureByReference(queue, { a: {}, b: { retryCount: 1 }, c: { retryCount: 3 }, d: { retryCount: 12 } })
+    await captureByReference(queue, {
+      a: {},
+      b: { retryCount: 1 },
+      c: { retryCount: 3 },
+      d: { retryCount: 12 },
+    })
     expect(await findReferences({ retryCount: { min: 1 } })).toEqual(['b', 'c', 'd'])
     expect(await findReferences({ retryCount: { max: 1 } })).toEqual(['a', 'b'])
     expect(await findReferences({ retryCount: { min: 1, max: 3 } })).toEqual(['b', 'c'])

@@ -285,7 +285,9 @@ describeStores('groups of letters', (given) => {
     expect(a?.groupId).toBe(b?.groupId)
     expect(new Set([a, c, d, known].map((letter) => letter?.groupId)).size).toBe(4)
     const others = await groups({ queues: [letters], slugs: ['other'] })
-    const summaries = others.map(({ errorClass, errorCode, count: found }) => `${errorClass}/${errorCode}/${found}`)
+    const summaries = others.map(
+      ({ errorClass, errorCode, count: found }) => `${errorClass}/${errorCode}/${found}`,
+    )
     expect(summaries.toSorted()).toEqual(['Class17/http_503/1', 'Same/http_503/2', 'Same/other/1'])
     const total = causesKept + failures.length
     for (const [filter, matching] of [

@@ -105,7 +105,9 @@ describeStores('the bytes of letters', (given) => {
     const queue = await given.queue()
     const sizes = [1, 5 * megabyte, 5 * megabyte, 7 * megabyte, 1, 20 * megabyte, 1, 2]
     for (const [at, size] of sizes.entries()) {
-      await actions.capture(queue, [aLetter({ payload: new Uint8Array(size), deadLetteredAt: noon + at * minute })])
+      await actions.capture(queue, [
+        aLetter({ payload: new Uint8Array(size), deadLetteredAt: noon + at * minute }),
+      ])
     }
     for (const isDescending of [false, true]) {
       const pages = (await listPages({ filter: { queues: [queue] }, isDescending })).map(({ letters }) =>

@@ -12,7 +12,11 @@ import { describeStores } from '../support/test-stores.ts'
 const causes = 70
 const letters = 420
 
-type Layout = Readonly<{ name: string; isExpired(index: number): boolean; deadLetteredAt(index: number): number }>
+type Layout = Readonly<{
+  name: string
+  isExpired(index: number): boolean
+  deadLetteredAt(index: number): number
+}>
 const layouts: readonly Layout[] = [
   { name: 'spread evenly', isExpired: (at) => at % 4 === 0, deadLetteredAt: (at) => noon + at * minute },
   { name: 'all before the others', isExpired: (at) => at < 140, deadLetteredAt: (at) => noon + at * minute },
@@ -23,7 +27,11 @@ const layouts: readonly Layout[] = [
     isExpired: (at) => at % 3 === 0,
     deadLetteredAt: (at) => noon + (at % 2) * minute,
   },
-  { name: 'mostly of one cause', isExpired: (at) => at % 2 === 0, deadLetteredAt: (at) => noon - at * minute },
+  {
+    name: 'mostly of one cause',
+    isExpired: (at) => at % 2 === 0,
+    deadLetteredAt: (at) => noon - at * minute,
+  },
 ]
 
 function letterAt({ name, isExpired, deadLetteredAt }: Layout, at: number): ItemToImport {
@@ -55,7 +63,9 @@ describeStores('letters of many causes', (given) => {
       }))
       expired.push(...captured.filter(({ at }) => layout.isExpired(at)))
     }
-    const sorted = expired.toSorted((one, two) => one.deadLetteredAt - two.deadLetteredAt || (one.id < two.id ? -1 : 1))
+    const sorted = expired.toSorted(
+      (one, two) => one.deadLetteredAt - two.deadLetteredAt || (one.id < two.id ? -1 : 1),
+    )
     const expected = sorted.map(({ id }) => id)
     for (const isDescending of [false, true]) {
       for (const countMax of [9, 50]) {

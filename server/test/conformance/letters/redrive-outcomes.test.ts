@@ -315,7 +315,12 @@ describeStores('a redrive', (given) => {
           const before = await actions.readLetter(letterId)
           await lose(work, sent.id)
           const letter = await actions.readLetter(letterId)
-          expect(letter).toMatchObject({ id: letterId, state: 'waiting', retryCount: 1, deadLetteredAt: noon })
+          expect(letter).toMatchObject({
+            id: letterId,
+            state: 'waiting',
+            retryCount: 1,
+            deadLetteredAt: noon,
+          })
           const nobody = { errorClass: '', stack: '', worker: '' }
           expect(letter.failure).toMatchObject({ errorCode: 'outcome_unknown', ...nobody })
           expect(letter.history).toEqual([before.failure])
@@ -324,7 +329,9 @@ describeStores('a redrive', (given) => {
           expect(record).toMatchObject({ number: 1, outcome: 'unknown' })
           expect(record?.endedAt).toBe(letter.updatedAt)
           expect(letter.updatedAt).toBeGreaterThanOrEqual(noon)
-          expect(await given.storage.readCounts({ queue: letters })).toMatchObject([{ waiting: 1, leased: 0 }])
+          expect(await given.storage.readCounts({ queue: letters })).toMatchObject([
+            { waiting: 1, leased: 0 },
+          ])
           if (lose === ways['its queue was deleted']) return
           const [again] = await actions.redrive([letterId], { now: noon + 10_000 * day, isDueOnly: true })
           expect(again).toMatchObject({ isStarted: false, refusal: 'not-due' })

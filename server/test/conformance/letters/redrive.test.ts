@@ -136,7 +136,12 @@ describeStores('a redrive', (given) => {
 
     it('a redriven item is leased like any other item', async () => {
       const { letterId, sent } = await actions.redriveNewLetter()
-      expect(await actions.leaseOne(sent)).toMatchObject({ id: sent.id, letterId, retryCount: 1, attempts: 1 })
+      expect(await actions.leaseOne(sent)).toMatchObject({
+        id: sent.id,
+        letterId,
+        retryCount: 1,
+        attempts: 1,
+      })
     })
 
     it('the list of edited versions has the payloads of the newest ones, up to 16 MiB', async () => {
@@ -314,7 +319,11 @@ describeStores('a redrive', (given) => {
       await given.run({ op: 'advance', now: noon + 2 * hour, countMax: 10 })
       const last = await actions.leaseOne(sent, noon + 2 * hour)
       expect(last).toMatchObject({ rootId: sent.id, letterId, retryCount: 1, attempts: 4 })
-      expect(await actions.readLetter(letterId)).toMatchObject({ state: 'leased', retryCount: 0, history: [] })
+      expect(await actions.readLetter(letterId)).toMatchObject({
+        state: 'leased',
+        retryCount: 0,
+        history: [],
+      })
       await actions.complete(last, noon + 2 * hour)
       expect(await actions.readLetter(letterId)).toMatchObject({ state: 'done', endedAt: noon + 2 * hour })
     })
@@ -428,7 +437,11 @@ describeStores('a redrive', (given) => {
       ])
       const [first, second, third, fourth] = await given.storage.getLetters([a, b, c, idle])
       expect(first).toMatchObject({ state: 'done', endedAt: noon + minute, retryCount: 0 })
-      expect(second).toMatchObject({ retryCount: 1, failure, letter: { nextRedriveAt: noon + minute + hour } })
+      expect(second).toMatchObject({
+        retryCount: 1,
+        failure,
+        letter: { nextRedriveAt: noon + minute + hour },
+      })
       expect(third).toMatchObject({
         retryCount: 1,
         failure: { errorCode: 'http_503' },

@@ -80,7 +80,8 @@ async function settle(): Promise<void> {
   report('doing', { action: 'settle', names: ordinary })
   if (one !== undefined) {
     const [settled] = await storage.write([{ op: 'complete', ...at, ids: [one.id], now: tick() }])
-    if (settled.isSettled) report('did', { action: 'complete', letterId: one.letterId, number: one.retryCount })
+    if (settled.isSettled)
+      report('did', { action: 'complete', letterId: one.letterId, number: one.retryCount })
   }
   if (two !== undefined) {
     const [deleted] = await storage.write([{ op: 'delete', ...at, ids: [two.id] }])

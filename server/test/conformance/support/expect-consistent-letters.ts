@@ -48,7 +48,11 @@ export async function listAllGroups(storage: Storage): Promise<GroupFacts[]> {
 }
 
 function expectFactsOfLettersOnly(item: Item): void {
-  const has = { group: item.groupId !== null, facts: item.letter !== null, deadLetteredAt: item.deadLetteredAt !== null }
+  const has = {
+    group: item.groupId !== null,
+    facts: item.letter !== null,
+    deadLetteredAt: item.deadLetteredAt !== null,
+  }
   if (isLetter(item)) {
     expect(has, `letter ${item.rootId}`).toEqual({ group: true, facts: true, deadLetteredAt: true })
   } else expect(has, `item ${item.id}`).toMatchObject({ group: false, facts: false })
@@ -82,7 +86,8 @@ function expectConsistentGroup(group: GroupFacts, inside: readonly Item[]): void
     count: inside.length,
     states,
   })
-  const newest = inside.length === 0 ? null : Math.max(...inside.map(({ deadLetteredAt }) => deadLetteredAt ?? 0))
+  const newest =
+    inside.length === 0 ? null : Math.max(...inside.map(({ deadLetteredAt }) => deadLetteredAt ?? 0))
   expect(group.lastSeenAt, `last seen of group ${group.id}`).toBeGreaterThanOrEqual(group.firstSeenAt)
   const samples = inside.filter((letter) => letter.deadLetteredAt === newest).map((letter) => letter.rootId)
   expect(inside.length === 0 ? [null] : samples, `sample of group ${group.id}`).toContain(group.sampleId)

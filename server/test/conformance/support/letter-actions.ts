@@ -12,7 +12,12 @@ import type { StoreFixture } from './test-stores.ts'
 export type Started = Extract<RedriveResult, { isStarted: true }>
 type ItemRef = Pick<Item, 'id' | 'queue' | 'partition'>
 
-export const refused = { errorCode: 'http_503', errorClass: 'Refused', message: 'HTTP 503: upstream', stack: '' }
+export const refused = {
+  errorCode: 'http_503',
+  errorClass: 'Refused',
+  message: 'HTTP 503: upstream',
+  stack: '',
+}
 
 export const inAnHour = { kind: 'fixed', delayUs: hour, jitter: 0 } as const
 /** A redrive policy. */

@@ -9,11 +9,11 @@ import { applyTransition } from '../../../src/core/apply-transition.ts'
 import { createDeadLetter, mapPartition } from '../../../src/core/dead-letter.ts'
 import type { Instant } from '../../../src/core/instant.ts'
 import { type Item, type Leased, type Waiting, withBytes } from '../../../src/core/item.ts'
-import { discardLetter, isRedriving, createLetterFacts } from '../../../src/core/letter.ts'
+import { createLetterFacts, discardLetter, isRedriving } from '../../../src/core/letter.ts'
 import {
   complete,
-  createUnknownOutcome,
   computeDueAt,
+  createUnknownOutcome,
   killWithoutLetter,
   onDue,
   retryItem,
@@ -85,7 +85,12 @@ export class ReferenceModel extends ReferenceRows {
       if (id === null) continue
       const item = newItem(spec, command, this.takeNewId(command, id), queue)
       expect(times).toEqual({ createdAt: item.createdAt, expireDeadline: item.expireDeadline })
-      const { attempts = 0, origin = null, failure = null, deadLetteredAt = origin ? command.now : null } = spec
+      const {
+        attempts = 0,
+        origin = null,
+        failure = null,
+        deadLetteredAt = origin ? command.now : null,
+      } = spec
       const letter = origin === null ? null : createLetterFacts(command.now, queue.redrive, () => noChance)
       const imported: Waiting = { ...item, sourceId, attempts, origin, failure, deadLetteredAt, letter }
       this.add(spec.lease ? leaseOf(imported, spec.lease.holder, spec.lease.deadline) : imported)

@@ -139,7 +139,8 @@ function readSelection(body: Static<typeof Body>, countMax: number): Selection {
   if (ids.length > 0 && typeof older_than === 'string')
     throw createBodyFault('ids', 'cannot be combined with older_than; give one of them')
   if (ids.length > 0) {
-    if (reason != null) throw createBodyFault('reason', 'cannot be combined with ids; give it with older_than')
+    if (reason != null)
+      throw createBodyFault('reason', 'cannot be combined with ids; give it with older_than')
     if (match != null) throw createBodyFault('match', 'cannot be combined with ids; give it with reason')
     checkCount(ids, countMax)
     return { ids: parseLetterIds(ids) }
@@ -151,7 +152,8 @@ function readSelection(body: Static<typeof Body>, countMax: number): Selection {
 
 function readReason({ reason, match }: Static<typeof Body>): Pick<OlderSelection, 'text' | 'slug'> {
   if (reason == null) {
-    if (match != null) throw createBodyFault('match', 'needs a reason; omit match to purge letters with any reason')
+    if (match != null)
+      throw createBodyFault('match', 'needs a reason; omit match to purge letters with any reason')
     return {}
   }
   const text = reason.trim()

@@ -14,6 +14,13 @@ const common: readonly ErrorCode[] = [
   'SERVER_OVERLOADED',
   'SHUTTING_DOWN',
 ]
+/** Errors of routes that need a credential, if the server requires credentials. */
+const withCredential: readonly ErrorCode[] = [
+  'CREDENTIAL_MISSING',
+  'CREDENTIAL_REFUSED',
+  'ACCESS_DENIED',
+  'TOO_MANY_FAILED_ATTEMPTS',
+]
 const withBody: readonly ErrorCode[] = ['BODY_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE']
 const withStore: readonly ErrorCode[] = [
   'STORE_REFUSED',
@@ -34,6 +41,7 @@ export function listErrorCodes(row: Route): readonly ErrorCode[] {
   return [
     ...new Set([
       ...common,
+      ...(permission === 'public' ? [] : withCredential),
       ...(schema.body === undefined ? [] : withBody),
       ...(isWithStore ? withStore : []),
       ...(isReadPermission(permission) ? [] : withWrite),

@@ -12,7 +12,8 @@ export function isBlank(text: string): boolean {
 /** The first check of every call that names a queue. */
 export function checkQueueName(name: string): void {
   if (isBlank(name)) throw createBadRequest('queue name is invalid; queue name cannot be empty')
-  if (name.includes('~')) throw createBadRequest(`queue name is invalid; '${name}' cannot contain '~' character`)
+  if (name.includes('~'))
+    throw createBadRequest(`queue name is invalid; '${name}' cannot contain '~' character`)
 }
 
 /** The stricter check of calls that create, change or delete a queue. */

@@ -38,7 +38,9 @@ function checkRequest({ requestTimeout, ids }: QueueCompleteRequest, itemsMax: n
   const timeoutUs = parseRequestTimeout(requestTimeout)
   if (ids.length === 0) throw createBadRequest('ids is invalid; list of ids cannot be empty')
   if (ids.length > itemsMax) {
-    throw createBadRequest(`ids is invalid; max_complete_batch_size is ${itemsMax} but received ${ids.length}`)
+    throw createBadRequest(
+      `ids is invalid; max_complete_batch_size is ${itemsMax} but received ${ids.length}`,
+    )
   }
   checkTimeoutMax(timeoutUs, requestTimeout, true)
   // The contract has no minimum here; a negative timeout counts as none.

@@ -50,7 +50,9 @@ function checkTimeout({ requestTimeout }: ProduceBody): number {
 function checkItems({ items, itemCount }: ProduceBody, itemsMax: number): void {
   if (itemCount === 0) throw createBadRequest('items cannot be empty; at least one item is required')
   if (itemCount > itemsMax) {
-    throw createBadRequest(`items is invalid; max_produce_batch_size is ${itemsMax} but received ${itemCount}`)
+    throw createBadRequest(
+      `items is invalid; max_produce_batch_size is ${itemsMax} but received ${itemCount}`,
+    )
   }
   for (const item of items) {
     checkNoNul('kind', item.kind)

@@ -42,7 +42,9 @@ export function readReportedError(header: string | readonly string[] | undefined
   if (header === undefined) return null
   const text = String(header)
   if (text.length > headerBytesMax) {
-    throw createBadRequest(`X-Redrive-Error is invalid; cannot be greater than '${headerBytesMax}' characters`)
+    throw createBadRequest(
+      `X-Redrive-Error is invalid; cannot be greater than '${headerBytesMax}' characters`,
+    )
   }
   const { error_class, message, stack, error_code } = parseHeader(text)
   return {

@@ -48,7 +48,9 @@ export const retryRoute = queueRoute({
 function checkItems(items: readonly QueueRetryItem[], itemsMax: number): void {
   if (items.length === 0) throw createBadRequest('items is invalid; list of items cannot be empty')
   if (items.length > itemsMax) {
-    throw createBadRequest(`items is invalid; max_complete_batch_size is ${itemsMax} but received ${items.length}`)
+    throw createBadRequest(
+      `items is invalid; max_complete_batch_size is ${itemsMax} but received ${items.length}`,
+    )
   }
 }
 

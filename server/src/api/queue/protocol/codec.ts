@@ -84,7 +84,9 @@ export function checkBase64(json: unknown, field: string): void {
   for (const [index, item] of items.entries()) {
     const value = (item as Record<string, unknown> | null)?.[field]
     if (typeof value === 'string' && decodeBase64(value) === undefined) {
-      throw createContentError(`the JSON body does not match the message: items[${index}].${field} is not base64`)
+      throw createContentError(
+        `the JSON body does not match the message: items[${index}].${field} is not base64`,
+      )
     }
   }
 }

@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify'
+import { readAuthorization } from '../../http/credentials.ts'
 import type { Dialect } from '../../http/dialect.ts'
 import { ReplySchema } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { createContentError } from './fault.ts'
@@ -28,6 +29,8 @@ export const queueApi: Dialect = {
  */
 function chooseFormats(request: FastifyRequest): void {
   const { headers } = request.raw
+  // Also without access control: the contract refuses every other scheme.
+  if (headers.authorization !== undefined) readAuthorization(headers.authorization)
   const given = headers['content-type']
   const format = parseFormat(given)
   if (format === undefined) {

@@ -6,6 +6,7 @@ export const statusTexts = {
   400: 'Bad Request',
   401: 'Unauthorized',
   403: 'Forbidden',
+  429: 'Too Many Requests',
   453: 'Request Failed',
   454: 'Retry Request',
   455: 'Client Content Error',

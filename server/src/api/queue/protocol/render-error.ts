@@ -38,6 +38,21 @@ function chooseStatusAndMessage(
     case 'CONTENT_UNREADABLE':
     case 'UNSUPPORTED_MEDIA_TYPE':
       return [455, error.message]
+    case 'CREDENTIAL_REFUSED':
+    case 'API_KEY_NOT_FOUND':
+      return [401, error.message]
+    // Without a credential the caller is the user `anonymous`, so it is not missing in this protocol.
+    case 'CREDENTIAL_MISSING':
+    case 'ACCESS_DENIED':
+      return [403, 'access denied']
+    case 'TOO_MANY_FAILED_ATTEMPTS':
+      return [429, error.message]
+    case 'NAMESPACE_NOT_FOUND':
+    case 'USER_NOT_FOUND':
+    case 'ROLE_NOT_FOUND':
+    case 'ROLE_BINDING_NOT_FOUND':
+      return [453, error.message]
+    case 'CROSS_SITE_REFUSED':
     case 'HOST_REFUSED':
       return [403, error.message]
     case 'SHUTTING_DOWN':
@@ -59,6 +74,7 @@ function chooseStatusAndMessage(
     case 'STORE_FULL':
       return [454, exactPaths.has(path) ? tryAgain : `${tryAgain}; ${error.publicMessage}`]
     case 'LOCK_LOST':
+    case 'ACCESS_CHANGED':
       return [454, tryAgain]
     default:
       return error.status < 500 ? [400, error.publicMessage] : [500, 'Internal Error']

@@ -1,5 +1,6 @@
 /** The definition of a queue on the wire, and its checks in the contract's order and with its messages. */
 import { create } from '@bufbuild/protobuf'
+import type { Access } from '../../../access/access.ts'
 import { formatDuration, parseFineDuration } from '../../../core/duration.ts'
 import { type Queue, systemNamespace } from '../../../core/queue.ts'
 import type { Engine } from '../../../engine/engine.ts'
@@ -12,7 +13,7 @@ import {
   checkNoNul,
 } from '../checks/names.ts'
 import { type QueueInfo, QueueInfoSchema } from '../generated/redrive/queue/v1/queue_pb.ts'
-import { createBadRequest, Fault } from '../protocol/fault.ts'
+import { createBadRequest } from '../protocol/fault.ts'
 import { toTimestamp } from '../protocol/times.ts'
 
 export function toQueueInfo(queue: Queue): QueueInfo {
@@ -34,10 +35,8 @@ export function readNamespace(given: string): string {
   return given === '' ? systemNamespace : given
 }
 
-/** Only the system namespace exists. */
-export function checkNamespaceExists(name: string): void {
-  if (name === systemNamespace) return
-  throw new Fault(453, `namespace does not exist; '${name}' was not found`, 'NOT_FOUND')
+export async function checkNamespaceExists(access: Access, name: string): Promise<void> {
+  if (name !== systemNamespace) await access.namespaces.get(name)
 }
 
 /** In microseconds; 0 if not given. */
@@ -94,7 +93,10 @@ export function checkTimeouts({ leaseTimeoutUs, expireTimeoutUs }: Timeouts): vo
 
 /** A timeout that is not given keeps its stored value. */
 export function mergeTimeouts(given: Timeouts, queue: Queue): Timeouts {
-  return { leaseTimeoutUs: given.leaseTimeoutUs || queue.leaseTimeoutUs, expireTimeoutUs: given.expireTimeoutUs || queue.expireTimeoutUs }
+  return {
+    leaseTimeoutUs: given.leaseTimeoutUs || queue.leaseTimeoutUs,
+    expireTimeoutUs: given.expireTimeoutUs || queue.expireTimeoutUs,
+  }
 }
 
 /**

@@ -40,7 +40,7 @@ const create_ = queueRoute({
     const { queueName: name, requestedPartitions: partitions, maxAttempts, reference } = info
     const timeouts = checkSyntax(info)
     const namespace = readNamespace(info.namespace)
-    checkNamespaceExists(namespace)
+    await checkNamespaceExists(call.context.access(), namespace)
     if ((await engine.getQueue(name)) !== null) throw createExistsFault(name)
     await checkDeadQueue(engine, info)
     checkReference(info)

@@ -52,7 +52,9 @@ function takePayload(item: unknown, index: number): Uint8Array | undefined {
   if (typeof payload !== 'string') return undefined
   const bytes = decodeBase64(payload)
   if (bytes === undefined) {
-    throw createContentError(`the JSON body does not match the message: items[${index}].payload is not base64`)
+    throw createContentError(
+      `the JSON body does not match the message: items[${index}].payload is not base64`,
+    )
   }
   fields.payload = ''
   return bytes

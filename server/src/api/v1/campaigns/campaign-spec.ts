@@ -166,12 +166,16 @@ async function readSelection(
   if (all && (ids !== undefined || hasCondition)) {
     throw createFault('body.all', 'cannot be combined with ids or with conditions')
   }
-  if (ids !== undefined && filter !== undefined) throw createFault('body', 'has ids and filter; give one of them')
+  if (ids !== undefined && filter !== undefined)
+    throw createFault('body', 'has ids and filter; give one of them')
   if (ids !== undefined) return { letterIds: checkIdCount(ids) }
   if (filter === undefined && !all) throw createFault('body', 'needs ids, filter or all')
   // An empty variable in a script must not select all letters.
   if (!hasCondition && !all) {
-    throw createFault('body.filter', 'has no condition; set all to true to select all letters of all dead queues')
+    throw createFault(
+      'body.filter',
+      'has no condition; set all to true to select all letters of all dead queues',
+    )
   }
   return { filter: await readFilter(filter ?? {}, 'body.filter', storage) }
 }

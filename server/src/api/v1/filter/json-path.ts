@@ -57,7 +57,8 @@ function readStep(text: string, at: number): Readonly<{ value: string | number; 
   const found = matchAt(index, text, at)
   if (found !== null) return { value: Number(found[1]), end: at + found[0].length }
   const key = matchAt(quoted, text, at)
-  if (key === null) return createUnexpectedError(text, at + 1, 'a number or a name in double quotes, followed by ]')
+  if (key === null)
+    return createUnexpectedError(text, at + 1, 'a number or a name in double quotes, followed by ]')
   try {
     return { value: JSON.parse(key[1] as string) as string, end: at + key[0].length }
   } catch {

@@ -9,7 +9,7 @@ import { archiveFields } from '../filter/filter-fields.ts'
 import { readArchiveFilter } from '../filter/read-filter.ts'
 import { NextCursor, pageQuery } from '../values/cursor.ts'
 import { LetterId, time } from '../values/schemas.ts'
-import { answerLetter, LetterQuery, LetterView, createLetterNotFoundError } from './letter-detail.ts'
+import { answerLetter, createLetterNotFoundError, LetterQuery, LetterView } from './letter-detail.ts'
 import { readLetterCursor, writeLetterCursor } from './letter-order.ts'
 import { LetterSummary, viewSummary } from './letter-view.ts'
 

@@ -4,11 +4,11 @@ import { historyMax } from '../../../core/item.ts'
 import { splitElements, splitFields } from '../../../core/json-text.ts'
 import { isNestedTooDeep, nestingMax } from '../../../core/nesting.ts'
 import {
+  createUndecodedLetter,
   type EnvelopeDefaults,
   envelopeBounds,
   type ReadEnvelope,
   readEnvelope,
-  createUndecodedLetter,
 } from '../../../letters/envelope/read-envelope.ts'
 import type { CapturedLetter } from '../../../letters/letters.ts'
 import { createBodyReader } from '../../http/body-reader.ts'

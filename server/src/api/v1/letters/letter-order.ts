@@ -3,10 +3,10 @@ import { Type } from 'typebox'
 import type { LetterCursor, LetterOrder } from '../../../storage/contract/letters.ts'
 import { readCursor, writeCursor } from '../values/cursor.ts'
 
-export const letterOrders = { dead_lettered_at: 'deadLetteredAt', updated_at: 'updatedAt' } as const satisfies Record<
-  string,
-  LetterOrder
->
+export const letterOrders = {
+  dead_lettered_at: 'deadLetteredAt',
+  updated_at: 'updatedAt',
+} as const satisfies Record<string, LetterOrder>
 
 export const orderFields = {
   order_by: Type.Enum(['dead_lettered_at', 'updated_at'], {

@@ -61,7 +61,8 @@ export async function resolveIds(
     })
     .slice(0, limit)
   const count = resolved.filter(({ letterId }) => letterId !== null).length
-  if (expected_count !== undefined && expected_count !== count) throw createSelectionChangedError(count, expected_count)
+  if (expected_count !== undefined && expected_count !== count)
+    throw createSelectionChangedError(count, expected_count)
   return resolved
 }
 

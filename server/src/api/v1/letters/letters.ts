@@ -13,7 +13,7 @@ import { filterFields } from '../filter/filter-fields.ts'
 import { readFilter } from '../filter/read-filter.ts'
 import { NextCursor, pageQuery } from '../values/cursor.ts'
 import { LetterId, nullable } from '../values/schemas.ts'
-import { answerLetter, LetterQuery, LetterView, createLetterNotFoundError } from './letter-detail.ts'
+import { answerLetter, createLetterNotFoundError, LetterQuery, LetterView } from './letter-detail.ts'
 import { letterOrders, orderFields, readLetterCursor, writeLetterCursor } from './letter-order.ts'
 import { LetterSummary, viewSummary } from './letter-view.ts'
 

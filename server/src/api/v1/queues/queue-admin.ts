@@ -2,7 +2,7 @@
 
 import { Type } from 'typebox'
 import { boundedPolicy, type PolicyChanges, partitionsMax } from '../../../core/queue.ts'
-import type { Engine, Attribution } from '../../../engine/engine.ts'
+import type { Attribution, Engine } from '../../../engine/engine.ts'
 import { checkTimes } from '../../../storage/shared/queue-checks.ts'
 import { createAttribution } from '../../http/attribution.ts'
 import { route } from '../../http/route.ts'

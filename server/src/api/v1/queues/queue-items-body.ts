@@ -1,6 +1,6 @@
 /** The body of a request that produces items: its schema, and the items that it becomes. */
 import { type Static, Type } from 'typebox'
-import { splitElements, splitFields, findText } from '../../../core/json-text.ts'
+import { findText, splitElements, splitFields } from '../../../core/json-text.ts'
 import type { NewItem } from '../../../storage/contract/items.ts'
 import { createBodyReader } from '../../http/body-reader.ts'
 import { component, describedWith } from '../../http/openapi/annotations.ts'
@@ -131,7 +131,9 @@ function readItem(
   const readJsonText = () => findText(readWritten(index), ['payload', 'json']) ?? 'null'
   return {
     payload:
-      spec.payload === undefined ? new Uint8Array() : readContent(`${field}.payload`, spec.payload, readJsonText),
+      spec.payload === undefined
+        ? new Uint8Array()
+        : readContent(`${field}.payload`, spec.payload, readJsonText),
     ...(spec.kind !== undefined && { kind: spec.kind }),
     ...(spec.encoding !== undefined && { encoding: spec.encoding }),
     ...(spec.reference !== undefined && { reference: spec.reference }),

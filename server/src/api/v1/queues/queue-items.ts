@@ -96,7 +96,9 @@ export const queueItemRoutes = [
       checkIds(ids)
       const leaseTimeoutUs =
         lease_timeout === undefined ? undefined : parseDurationField('lease_timeout', lease_timeout, 1)
-      return { lease_deadline: formatInstant(await context.engine().extend(name, partition, ids, leaseTimeoutUs)) }
+      return {
+        lease_deadline: formatInstant(await context.engine().extend(name, partition, ids, leaseTimeoutUs)),
+      }
     },
   }),
 
@@ -126,7 +128,8 @@ export const queueItemRoutes = [
     },
     handler: async ({ params: { name }, body: { client_id } }, _reply, context) => {
       const isCancelled = context.leaseCalls.cancel(name, client_id)
-      if (!isCancelled && (await context.engine().getQueue(name)) === null) throw createQueueNotFoundError(name)
+      if (!isCancelled && (await context.engine().getQueue(name)) === null)
+        throw createQueueNotFoundError(name)
       return { is_cancelled: isCancelled }
     },
   }),

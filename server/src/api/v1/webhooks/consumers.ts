@@ -1,7 +1,7 @@
 /** Webhook consumers: their state, their settings, pause and resume. */
 import { Type } from 'typebox'
 import type { ConsumerName } from '../../../drivers/webhook/deliveries/deliveries.ts'
-import { createTrace } from '../../http/attribution.ts'
+import { createAttribution } from '../../http/attribution.ts'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
 import { NextCursor, pageQuery, readCursor, writeCursor } from '../values/cursor.ts'
@@ -100,7 +100,7 @@ export const consumerRoutes = [
       const changes = readConsumerSettings(settings)
       const { deliveries } = context.webhooks()
       return viewConsumer(
-        await deliveries.changeSettings(toName(request.params), changes, createTrace(request, reason)),
+        await deliveries.changeSettings(toName(request.params), changes, createAttribution(request, reason)),
       )
     },
   }),
@@ -122,7 +122,7 @@ export const consumerRoutes = [
         response: { 200: ConsumerView },
       },
       handler: async (request, _reply, context) => {
-        const attribution = createTrace(request, request.body.reason)
+        const attribution = createAttribution(request, request.body.reason)
         return viewConsumer(await context.webhooks().deliveries[action](toName(request.params), attribution))
       },
     }),

@@ -2,7 +2,7 @@
 import { type Static, Type } from 'typebox'
 import { usPerSecond } from '../../../core/instant.ts'
 import { rotationOverlapUs, type SigningSecrets } from '../../../core/webhook/signature.ts'
-import { createTrace } from '../../http/attribution.ts'
+import { createAttribution } from '../../http/attribution.ts'
 import { component } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
@@ -65,7 +65,7 @@ export const secretRoutes = [
         overlap === undefined
           ? rotationOverlapUs
           : Math.min(parseDurationField('body.overlap', overlap, 0), overlapDaysMax * 86_400 * usPerSecond)
-      const attribution = createTrace(request, reason)
+      const attribution = createAttribution(request, reason)
       reply.header('cache-control', 'no-store')
       return viewSecret(
         await context.webhooks().deliveries.rotateSecret(toName(request.params), overlapUs, attribution),

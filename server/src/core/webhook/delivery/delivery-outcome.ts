@@ -1,5 +1,5 @@
 /** Decides whether a job is delivered, retried or dead after an attempt to push it. */
-import { type Instant, addDuration } from '../../instant.ts'
+import { addDuration, type Instant } from '../../instant.ts'
 import { type RetryPolicy, retryDelayUs } from '../../retry.ts'
 import type { Attempt, PushFailure } from '../attempt.ts'
 import { parseRetryAfter } from './retry-after.ts'

@@ -54,7 +54,7 @@ export type EntityChange = Readonly<{
   name?: string
   token?: string
   condition: ChangeCondition
-  trace?: Attribution
+  attribution?: Attribution
 }>
 export type ConsumerChange = EntityChange & Readonly<{ callbackUrl: string; type: Consumer['type'] }>
 

@@ -37,10 +37,10 @@ export function createBroker(parts: BrokerParts): WebhookBroker {
   const cache = createMessageCache(storage)
   const fanOut = createFanOut({ storage, engine, clock, delayUs: rules.rationalDelayUs, onError })
   const lane = createBroadcastLane(parts, cache, fanOut)
-  const toEntity = (action: string, id: string, { name, token, condition, trace: attribution }: EntityChange) => {
+  const toEntity = (action: string, id: string, { name, token, condition, attribution }: EntityChange) => {
     const now = clock.now()
     const given = { id, name: name ?? id, token: token ?? createToken() }
-    const audit = attribution === undefined ? {} : { trace: { at: now, ...attribution, action, details: {} } }
+    const audit = attribution === undefined ? {} : { audit: { at: now, ...attribution, action, details: {} } }
     return { ...given, xid: createId(), condition, now, ...audit } as const
   }
   const readMessagesOf = (items: readonly Item[]) => readJobMessages(cache, items)
@@ -60,7 +60,9 @@ export function createBroker(parts: BrokerParts): WebhookBroker {
     },
     deleteConsumer: async (channelId, id, condition, attribution) => {
       const now = clock.now()
-      const audit = attribution && { trace: { at: now, ...attribution, action: 'consumer.delete', details: {} } }
+      const audit = attribution && {
+        audit: { at: now, ...attribution, action: 'consumer.delete', details: {} },
+      }
       const command = { op: 'delete-consumer', channelId, id, condition, now, ...audit } as const
       return (await engine().write([command]))[0]
     },

@@ -2,7 +2,7 @@
  * Creates the jobs of accepted messages. The fan-out of a message starts when it is stored. `pass` finds the
  * messages that were left without jobs, because a server was killed in between or the write failed.
  */
-import { type Clock, addDuration } from '../../../core/instant.ts'
+import { addDuration, type Clock } from '../../../core/instant.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { StoreReads } from '../../../storage/contract/storage.ts'
 
@@ -61,7 +61,10 @@ export function createFanOut({ storage, engine, clock, delayUs, onError }: FanOu
     },
     pass: async () => {
       const countMax = countNext()
-      const numbers = await storage().listUndispatched({ before: addDuration(clock.now(), -delayUs), countMax })
+      const numbers = await storage().listUndispatched({
+        before: addDuration(clock.now(), -delayUs),
+        countMax,
+      })
       if (numbers.length === 0) return false
       await dispatch(numbers)
       return numbers.length === countMax

@@ -1,10 +1,10 @@
 /** Jobs by their ids, and the changes of state that a pull consumer makes. */
-import { type Clock, addDuration } from '../../../core/instant.ts'
+import { addDuration, type Clock } from '../../../core/instant.ts'
 import type { Item } from '../../../core/item.ts'
 import { countRetriesOfDead, type DeliveryRules, inflightUs } from '../../../core/webhook/delivery-policy.ts'
 import { parseJobId } from '../../../core/webhook/job-id.ts'
 import { formatPullHolder, readIncrementalSeconds } from '../../../core/webhook/pull-lease.ts'
-import type { Engine, Attribution } from '../../../engine/engine.ts'
+import type { Attribution, Engine } from '../../../engine/engine.ts'
 import { isCallersFault } from '../../../errors.ts'
 import type { StoreReads } from '../../../storage/contract/storage.ts'
 import type { Consumer, JobState, Message, TakeJob } from '../../../storage/contract/webhooks.ts'
@@ -123,7 +123,7 @@ async function settleJob(
 ): Promise<boolean> {
   if (item === null) return false
   const error = {
-    reason: 'declared_dead',
+    errorCode: 'declared_dead',
     errorClass: 'DeclaredDead',
     message: 'the consumer set the job to DEAD',
   }

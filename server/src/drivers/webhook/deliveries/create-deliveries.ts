@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { type Clock, addDuration, usPerSecond } from '../../../core/instant.ts'
+import { addDuration, type Clock, usPerSecond } from '../../../core/instant.ts'
 import type { Attempt } from '../../../core/webhook/attempt.ts'
 import {
   type ConsumerDelivery,
@@ -15,7 +15,7 @@ import {
   rotateSigningSecret,
   type SigningSecrets,
 } from '../../../core/webhook/signature.ts'
-import type { Engine, Attribution } from '../../../engine/engine.ts'
+import type { Attribution, Engine } from '../../../engine/engine.ts'
 import { KnownError } from '../../../errors.ts'
 import type { DeliveryChange, StoredDelivery } from '../../../storage/contract/deliveries.ts'
 import type { StoreReads } from '../../../storage/contract/storage.ts'
@@ -67,7 +67,11 @@ export function createDeliveries(parts: DeliveriesParts): Deliveries {
     if (own === undefined) throw notFound(of)
     return { counts: own, stored, figures: figures[0] ?? noFigures }
   }
-  const apply = async (of: ConsumerName, change: Change, attribution: Attribution): Promise<ConsumerReport> => {
+  const apply = async (
+    of: ConsumerName,
+    change: Change,
+    attribution: Attribution,
+  ): Promise<ConsumerReport> => {
     await changeDelivery(parts, of, change, attribution)
     return report(of)
   }

@@ -18,7 +18,11 @@ export interface Deliveries {
   list(query: ConsumerListQuery): Promise<readonly ConsumerReport[]>
   /** Rejects with CONSUMER_NOT_FOUND, like all that follow. */
   get(channelId: string, consumerId: string): Promise<ConsumerReport>
-  changeSettings(of: ConsumerName, changes: Partial<DeliverySettings>, attribution: Attribution): Promise<ConsumerReport>
+  changeSettings(
+    of: ConsumerName,
+    changes: Partial<DeliverySettings>,
+    attribution: Attribution,
+  ): Promise<ConsumerReport>
   /** The consumer gets no pushes until it is resumed. Its jobs wait. */
   pause(of: ConsumerName, attribution: Attribution): Promise<ConsumerReport>
   resume(of: ConsumerName, attribution: Attribution): Promise<ConsumerReport>

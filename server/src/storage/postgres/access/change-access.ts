@@ -162,7 +162,10 @@ export async function recordKeyUses(
   { connection }: Transaction,
   { uses }: RecordKeyUses,
 ): Promise<undefined> {
-  await run(connection, recordUses, [encodeTexts(uses.map(({ keyId }) => keyId)), encodeInt8s(uses.map(({ at }) => at))])
+  await run(connection, recordUses, [
+    encodeTexts(uses.map(({ keyId }) => keyId)),
+    encodeInt8s(uses.map(({ at }) => at)),
+  ])
 }
 
 export async function createSession(

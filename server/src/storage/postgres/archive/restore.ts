@@ -8,11 +8,11 @@ import type { Row, Statement } from '../connection/connection.ts'
 import { encodeInt4s, encodeTexts, encodeUuids } from '../connection/encode-arrays.ts'
 import { StaleReadError } from '../connection/errors.ts'
 import {
-  printArrayParameters,
   columnNames,
   encode,
   headColumns,
   isHeadColumn,
+  printArrayParameters,
   readHeadColumns,
   type StoredHead,
   toItemHead,

@@ -43,7 +43,11 @@ export async function freezeLetters(transaction: Transaction, command: FreezeLet
   // The search uses the counts, so they must contain the changes of this transaction.
   await transaction.flushLetters()
   const { filter, after, countMax, examinedMax } = command
-  const order = { order: 'deadLetteredAt', isDescending: false, ...(after === undefined ? {} : { after }) } as const
+  const order = {
+    order: 'deadLetteredAt',
+    isDescending: false,
+    ...(after === undefined ? {} : { after }),
+  } as const
   const [campaign] = await transaction.connection.query(readArrivedUntil, [command.campaignId])
   const arrived = campaign === undefined ? {} : { arrivedUntil: readNumber(campaign, 'arrived_until') }
   const { found, examinedCount, next } = await searchLetters(

@@ -16,7 +16,13 @@ describe('arrays in the binary format', needs(postgres), () => {
       const { rows } = await client.query(
         `select to_json($1::text[]) as strings, to_json($2::bytea[]) as data, $3::int8[]::text as large,
            to_json($4::int4[]) as small, cardinality($5::text[]) as none`,
-        [encodeTexts(strings), encodeBytes(data), encodeInt8s(large), encodeInt4s([1, null, -(2 ** 31)]), encodeTexts([])],
+        [
+          encodeTexts(strings),
+          encodeBytes(data),
+          encodeInt8s(large),
+          encodeInt4s([1, null, -(2 ** 31)]),
+          encodeTexts([]),
+        ],
       )
       expect(rows).toEqual([
         {

@@ -94,7 +94,8 @@ export class CountChanges {
   accept(queueId: number, item: ItemHead): void {
     this.enter(queueId, item)
     this.add(queueId, item.partition, 'accepted')
-    if (item.groupId !== null) this.letters.addArrival(queueId, item.groupId, item.deadLetteredAt ?? item.createdAt)
+    if (item.groupId !== null)
+      this.letters.addArrival(queueId, item.groupId, item.deadLetteredAt ?? item.createdAt)
   }
 
   /** Counts an arrival in the group of a letter that failed again. */

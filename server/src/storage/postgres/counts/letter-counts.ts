@@ -142,10 +142,17 @@ export class LetterCountChanges {
     const letters = this.#letters.listSorted()
     const open = this.#open.listSorted().filter(({ key: [, span, number] }) => number * span >= firstMinute)
     const hours = this.#hours.listSorted()
-    const encodeColumn = (sums: readonly Sum[], at: 0 | 1 | 2 | 3) => encodeInt4s(sums.map(({ key }) => key[at]))
+    const encodeColumn = (sums: readonly Sum[], at: 0 | 1 | 2 | 3) =>
+      encodeInt4s(sums.map(({ key }) => key[at]))
     const encodeCounts = (sums: readonly Sum[]) => encodeInt8s(sums.map(({ n }) => n))
     return [
-      ...[encodeColumn(letters, 0), encodeColumn(letters, 1), encodeColumn(letters, 2), encodeColumn(letters, 3), encodeCounts(letters)],
+      ...[
+        encodeColumn(letters, 0),
+        encodeColumn(letters, 1),
+        encodeColumn(letters, 2),
+        encodeColumn(letters, 3),
+        encodeCounts(letters),
+      ],
       ...[encodeColumn(open, 0), encodeColumn(open, 1), encodeColumn(open, 2), encodeCounts(open)],
       ...[encodeColumn(hours, 0), encodeColumn(hours, 1), encodeColumn(hours, 2), encodeCounts(hours)],
       encodeInt8s(hours.map(({ lastAt }) => lastAt)),

@@ -6,7 +6,7 @@
 import type { Instant } from '../../../core/instant.ts'
 import { readNumber } from '../../shared/row-values.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
-import { toMinute, minutesPerHour } from './letter-counts.ts'
+import { minutesPerHour, toMinute } from './letter-counts.ts'
 
 const hoursKept = 25
 const arrivalHoursKept = 7 * 24

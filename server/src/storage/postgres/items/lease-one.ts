@@ -3,7 +3,7 @@ import type { Statement } from '../connection/connection.ts'
 import { encodeTexts } from '../connection/encode-arrays.ts'
 import { addToCounts } from '../counts/counts.ts'
 import type { LeasePosition } from './lease-cursors.ts'
-import { printLeasedColumns, leasedNames } from './leased-row.ts'
+import { leasedNames, printLeasedColumns } from './leased-row.ts'
 import { stateCodes } from './rows.ts'
 
 export type SinglePartitionLease = Readonly<{

@@ -17,8 +17,8 @@ import { type LeaseCursors, type LeasePosition, startOfPartition } from './lease
 import { encodeLeaseOne, leaseOne } from './lease-one.ts'
 import {
   type LeasedValues,
-  printLeasedColumns,
   leasedNames,
+  printLeasedColumns,
   readHolderIndex,
   readLocation,
   toLeased,

@@ -15,11 +15,11 @@ import {
   type ColumnName,
   columnNames,
   encode,
-  insertSql,
-  type StoredItem,
   getSharedValues,
+  insertSql,
   printUnnest,
   printValueParameters,
+  type StoredItem,
 } from './rows.ts'
 
 /** The columns that a produced item can have. */

@@ -11,11 +11,11 @@ import { listClearedStates } from '../../shared/cleared-states.ts'
 import { checkMayClear } from '../../shared/queue-checks.ts'
 import {
   checkNotRedriving,
+  createRemovalEntries,
   discardReason,
   idsAuditedMax,
   nothingRemoved,
   type Removed,
-  createRemovalEntries,
   removeResult,
 } from '../../shared/removals.ts'
 import { readNumber, readNumberOrNull, readText, readTextOrNull } from '../../shared/row-values.ts'

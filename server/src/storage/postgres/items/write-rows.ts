@@ -15,13 +15,13 @@ import type { Transaction } from '../transaction.ts'
 import { ownHeaders, ownPayload } from '../webhooks/jobs.ts'
 import { isLocatedRow, locateRows } from './locate-rows.ts'
 import {
-  printArrayParameters,
   type ColumnName,
   columnNames,
   encode,
   type HeadColumnName,
   headColumns,
   isHeadColumn,
+  printArrayParameters,
   type StoredHead,
 } from './rows.ts'
 

@@ -205,12 +205,14 @@ export async function assignGroups(
   stored: readonly StoredHead[],
   isNew: boolean,
 ): Promise<StoredHead[]> {
-  const items = stored.map(({ queueId, item: { failure, origin, deadLetteredAt, createdAt, updatedAt } }) => ({
-    queueId,
-    failure,
-    origin,
-    seenAt: isNew ? (deadLetteredAt ?? createdAt) : updatedAt,
-  }))
+  const items = stored.map(
+    ({ queueId, item: { failure, origin, deadLetteredAt, createdAt, updatedAt } }) => ({
+      queueId,
+      failure,
+      origin,
+      seenAt: isNew ? (deadLetteredAt ?? createdAt) : updatedAt,
+    }),
+  )
   const ids = await findOrCreateGroups(transaction, items)
   return stored.map((each, index) => {
     const groupId = ids[index] ?? null

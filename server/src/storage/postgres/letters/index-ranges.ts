@@ -98,7 +98,12 @@ function chooseIndex({ filter, order }: RangesQuery, conditions: readonly string
   const { table, column } = orderColumns[order]
   const isLive = table === 'items_sourced'
   /** One range per value. The number of the range selects the value. */
-  const create = (count: number, printWhere: FoundRanges['printWhere'], isByDeath: boolean, facts = {}): OwnRanges => {
+  const create = (
+    count: number,
+    printWhere: FoundRanges['printWhere'],
+    isByDeath: boolean,
+    facts = {},
+  ): OwnRanges => {
     const numbers = Array.from({ length: count }, (_, index) => index + 1)
     const none = numbers.map(() => 0)
     const keys = [numbers, none, none] as const
@@ -159,7 +164,8 @@ function createStateRanges(
     count: states.length,
     keys: [states.map(({ queueId }) => queueId), states.map(({ state }) => state), states.map(() => 0)],
     // The index on the time of death has only rows that have one.
-    printWhere: () => 'f.queue_id = w.a and f.state = w.b and f.group_id is not null and f.died_at is not null',
+    printWhere: () =>
+      'f.queue_id = w.a and f.state = w.b and f.group_id is not null and f.died_at is not null',
     facts: { order, hasState: true },
     conditions,
   }

@@ -8,9 +8,9 @@ import type { Statement } from '../connection/connection.ts'
 import { encodeTexts, encodeUuids } from '../connection/encode-arrays.ts'
 import { StaleReadError } from '../connection/errors.ts'
 import {
-  printArrayParameters,
   encode,
   type HeadColumnName,
+  printArrayParameters,
   readHeadColumns,
   type StoredHead,
   toItemHead,

@@ -108,7 +108,10 @@ export async function readSnapshots(
   if (prefetched.length > 0) await addPrefetched(transaction, prefetched, isSendable, snapshots)
   const rest = snapshots.size === 0 ? ids : ids.filter((id) => !snapshots.has(id))
   const addSnapshots = async (chunk: readonly string[]): Promise<void> => {
-    const rows = await transaction.connection.query(readSnapshotRows, [encodeUuids(chunk), encodeTexts(chunk)])
+    const rows = await transaction.connection.query(readSnapshotRows, [
+      encodeUuids(chunk),
+      encodeTexts(chunk),
+    ])
     const queues = await transaction.getByIds(rows.map((row) => readNumber(row, 'queue_id')))
     for (const row of rows) {
       const queueRow = queues.get(readNumber(row, 'queue_id'))

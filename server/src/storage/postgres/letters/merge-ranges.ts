@@ -94,10 +94,7 @@ function countPerRange(count: number, { count: ranges, sizes }: IndexRanges, rou
  * more, so only letters up to the first such end are in order. `ranked`: the letters up to the edge, merged.
  * `examined`: as many of them as the limit of bytes allows. `hits`: the letters that pass the conditions.
  */
-export function preparePage(
-  ranges: IndexRanges,
-  step: Step,
-): Readonly<{ text: string; values: unknown[] }> {
+export function preparePage(ranges: IndexRanges, step: Step): Readonly<{ text: string; values: unknown[] }> {
   const values: unknown[] = []
   const parameter: Parameter = (value) => `$${values.push(value)}`
   const { filter, order: orderName, isDescending } = ranges.query

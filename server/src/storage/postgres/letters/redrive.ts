@@ -10,11 +10,11 @@ import { mapPartition } from '../../../core/dead-letter.ts'
 import { addDuration } from '../../../core/instant.ts'
 import { noDeadline, startRedrive } from '../../../core/letter.ts'
 import {
+  chooseTarget,
   decideRedrives,
   findCommandRefusal,
   type RedriveLookups,
   type RedrivePlan,
-  chooseTarget,
 } from '../../../core/letter-decisions.ts'
 import { isStorableText } from '../../../core/storable-text.ts'
 import type { RedriveLetters, RedriveResult } from '../../contract/letters.ts'
@@ -24,14 +24,14 @@ import { insertAudit } from '../audit/audit.ts'
 import { type SendProgress, trackSendProgress } from '../campaigns/send-progress.ts'
 import { awaitAll } from '../connection/await-all.ts'
 import type { Statement } from '../connection/connection.ts'
-import { encodeInt4s, encodeInt8s, list, encodeTexts } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeInt8s, encodeTexts, list } from '../connection/encode-arrays.ts'
 import {
-  printArrayParameters,
   encode,
-  type HeadColumnName,
-  type StoredHead,
   getSharedValues,
+  type HeadColumnName,
+  printArrayParameters,
   printValueParameters,
+  type StoredHead,
 } from '../items/rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { PartitionRef, Transaction } from '../transaction.ts'

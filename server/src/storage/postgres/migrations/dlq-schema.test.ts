@@ -4,7 +4,7 @@ import { aFailure, anOrigin, bytes, day, hour, newItems, noon } from '../../../.
 import { run, type TestDatabase, testDatabase } from '../../../../test/postgres.ts'
 import { seededNumbers } from '../../../../test/seeded-random.ts'
 import { toRootId } from '../../../core/ids.ts'
-import { ksuidMax, ksuidMin, convertToUuid, createKsuids } from '../../../core/ksuid.ts'
+import { convertToUuid, createKsuids, ksuidMax, ksuidMin } from '../../../core/ksuid.ts'
 import type { Storage } from '../../contract/storage.ts'
 
 const postgres = await requireService('postgres')

@@ -4,8 +4,8 @@ import {
   checkApplied,
   checkCurrent,
   computeChecksum,
-  type Migration,
   getMigrationSql,
+  type Migration,
 } from '../../shared/migrations.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Connection, Row } from '../connection/connection.ts'

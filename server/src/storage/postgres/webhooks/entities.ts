@@ -46,7 +46,7 @@ async function putEntity(
   const isSame = before?.name === name && before.token === token
   const decision = decidePut(before, isSame, condition, now)
   if (decision.outcome === 'create' || decision.outcome === 'update')
-    await insertAudit(connection, createQueueEntries(command.trace, id, 1, { name }))
+    await insertAudit(connection, createQueueEntries(command.audit, id, 1, { name }))
   switch (decision.outcome) {
     case 'create': {
       const text = `insert into redrive.${table} (id, name, token, xid, created_at, changed_at)

@@ -51,6 +51,10 @@ async function lockItem(
   { id, queue }: QueueRow,
   itemId: string,
 ): Promise<ItemHead | undefined> {
-  const [row] = await connection.query(lockItems, [encodeInt4s([id]), encodeInt4s([0]), encodeTexts([itemId])])
+  const [row] = await connection.query(lockItems, [
+    encodeInt4s([id]),
+    encodeInt4s([0]),
+    encodeTexts([itemId]),
+  ])
   return row && toItemHead(row, queue.name)
 }

@@ -45,7 +45,8 @@ export function archive(
   for (const { state, partition, groupId, redrives, deadLetteredAt } of step) {
     countChanges.add(queueRow.id, partition, state, -1)
     countChanges.add(queueRow.id, partition, 'archived')
-    if (groupId !== null) countChanges.letters.add(queueRow.id, groupId, state, redrives, deadLetteredAt ?? 0, -1)
+    if (groupId !== null)
+      countChanges.letters.add(queueRow.id, groupId, state, redrives, deadLetteredAt ?? 0, -1)
   }
   const letters = step.filter(({ groupId }) => groupId !== null).length
   const details = archiveDetails(command, states, letters)

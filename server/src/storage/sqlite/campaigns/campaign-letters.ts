@@ -166,7 +166,8 @@ export function listCampaignLetters(database: Database, query: CampaignLettersQu
     select('state = ? and place > ? and place <= ?', toStateCode(state), low, high)
   // Each state is read from its own part of the index, so that a million ended letters are not read.
   const selectState = (state: CampaignLetterState): Row[] => {
-    if (state === 'pending') return readBetween(state, Math.max(afterPosition, sentUntil), Number.MAX_SAFE_INTEGER)
+    if (state === 'pending')
+      return readBetween(state, Math.max(afterPosition, sentUntil), Number.MAX_SAFE_INTEGER)
     const rows = readBetween(state, afterPosition, Number.MAX_SAFE_INTEGER)
     return state === 'sent' ? [...readBetween('pending', afterPosition, sentUntil), ...rows] : rows
   }

@@ -57,7 +57,9 @@ function send(...places: number[]): unknown[] {
 }
 
 function places(...states: CampaignLetterState[]): number[] {
-  return listCampaignLetters(database, { campaignId: id, states, countMax: 100 }).map(({ position }) => position)
+  return listCampaignLetters(database, { campaignId: id, states, countMax: 100 }).map(
+    ({ position }) => position,
+  )
 }
 
 /** The places whose rows have a state of their own. */

@@ -30,7 +30,8 @@ export function executeTransition(
     letter,
     now,
     getDeadQueue: (name) => queueCache.get(name).queue,
-    allocateId: (name, partition) => queueCache.allocateId(queueCache.get(name), partition, now, countChanges),
+    allocateId: (name, partition) =>
+      queueCache.allocateId(queueCache.get(name), partition, now, countChanges),
     random: () => queueCache.random(),
   })
   // Before the row is deleted, which names the message of a job.

@@ -10,7 +10,13 @@ export function importItems(transaction: Transaction, command: Import): ImportRe
   const { queueCache, countChanges } = transaction
   const queueRow = queueCache.getWithPartition(command.queue, command.partition)
   checkImport(queueRow.queue, command.items)
-  const ids = queueCache.allocateIds(queueRow, command.partition, command.now, command.items.length, countChanges)
+  const ids = queueCache.allocateIds(
+    queueRow,
+    command.partition,
+    command.now,
+    command.items.length,
+    countChanges,
+  )
   const random = () => queueCache.random()
   const results = ids.map((id, index): ImportResult => {
     const item = createImportedItem(command, index, queueRow.queue, id, random)
@@ -23,7 +29,11 @@ export function importItems(transaction: Transaction, command: Import): ImportRe
 }
 
 function findRootId({ database }: Transaction, { id }: QueueRow, sourceId: string | null): string {
-  const row = database.getArray('select root_id from items where queue_id = ? and source_id = ?', id, sourceId)
+  const row = database.getArray(
+    'select root_id from items where queue_id = ? and source_id = ?',
+    id,
+    sourceId,
+  )
   if (row === undefined) throw new Error(`source id ${sourceId} exists but was not found`)
   return readText(row, 0)
 }

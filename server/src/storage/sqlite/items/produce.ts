@@ -13,7 +13,13 @@ export function produce(transaction: Transaction, command: Produce): ProduceResu
   const digest = command.once ? digestItems(command.items) : ''
   const first = command.once && findFirstResult(transaction, queueRow, command, command.once, digest)
   if (first) return first
-  const ids = queueCache.allocateIds(queueRow, command.partition, command.now, command.items.length, countChanges)
+  const ids = queueCache.allocateIds(
+    queueRow,
+    command.partition,
+    command.now,
+    command.items.length,
+    countChanges,
+  )
   for (const [index, id] of ids.entries()) {
     insertItem(transaction, queueRow, createProducedItem(command, index, queueRow.queue, id))
   }

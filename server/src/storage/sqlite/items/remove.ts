@@ -9,11 +9,11 @@ import { listClearedStates } from '../../shared/cleared-states.ts'
 import { checkMayClear } from '../../shared/queue-checks.ts'
 import {
   checkNotRedriving,
+  createRemovalEntries,
   discardReason,
   idsAuditedMax,
   nothingRemoved,
   type Removed,
-  createRemovalEntries,
   removeResult,
 } from '../../shared/removals.ts'
 import { readNumber } from '../../shared/row-values.ts'

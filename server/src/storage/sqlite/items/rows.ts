@@ -6,16 +6,16 @@ import { computeDueAt } from '../../../core/transitions.ts'
 import { headBytes, type ListedLetter, redrivesCounted } from '../../contract/letters.ts'
 import {
   decodeFacts,
-  encodeFacts,
   decodeFailure,
-  encodeFailure,
   decodeHeaders,
-  encodeHeaders,
   decodeHistory,
-  encodeHistory,
-  toLeaseDeadline,
   decodeOrigin,
+  encodeFacts,
+  encodeFailure,
+  encodeHeaders,
+  encodeHistory,
   encodeOrigin,
+  toLeaseDeadline,
   withState,
 } from '../../shared/item-row.ts'
 import type { Bound, Values } from '../connection/database.ts'

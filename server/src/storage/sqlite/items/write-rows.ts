@@ -4,7 +4,7 @@ import type { Item, ItemHead } from '../../../core/item.ts'
 import { computeFailedAgainAt, isRegrouped } from '../../../core/letter.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
-import { toHeadValues, itemColumnList, itemColumns, toItemValues } from './rows.ts'
+import { itemColumnList, itemColumns, toHeadValues, toItemValues } from './rows.ts'
 
 /** The number of the arrival of a letter that is stored or restored now (migrations/0003_arrivals.ts). */
 export const arrivalSql = '(select number from arrivals)'

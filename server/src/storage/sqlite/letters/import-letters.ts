@@ -1,6 +1,6 @@
 /** Imports captured letters, which arrive encoded from the server's thread (threads/capture-encoding.ts). */
 import type { Cause } from '../../../core/cause.ts'
-import { type Instant, addDuration } from '../../../core/instant.ts'
+import { addDuration, type Instant } from '../../../core/instant.ts'
 import { computeFirstRedriveAt } from '../../../core/letter.ts'
 import { countRedrives } from '../../shared/counted-filter.ts'
 import { checkTakesLetters, refuseRepeats } from '../../shared/queue-checks.ts'
@@ -184,7 +184,10 @@ class LetterImport {
     const areStored = this.#insert(rows)
     const { countChanges } = this.#transaction
     const queueId = this.#queueRow.id
-    for (const [index, { id, sourceId, groupId, retryCount, deadLetteredAt, expireDeadline }] of rows.entries()) {
+    for (const [
+      index,
+      { id, sourceId, groupId, retryCount, deadLetteredAt, expireDeadline },
+    ] of rows.entries()) {
       if (!areStored[index]) {
         this.#reject(sourceId, expireDeadline)
         continue
@@ -203,7 +206,9 @@ class LetterImport {
     const stored = database.run(insertMany, ...rows.flatMap(({ values }) => values))
     if (stored === rows.length) return rows.map(() => true)
     const { partition } = this.#letters
-    return rows.map(({ id }) => database.getArray(isStoredSql, this.#queueRow.id, partition, id) !== undefined)
+    return rows.map(
+      ({ id }) => database.getArray(isStoredSql, this.#queueRow.id, partition, id) !== undefined,
+    )
   }
 
   #reject(sourceId: string | null, expireDeadline: Instant): void {

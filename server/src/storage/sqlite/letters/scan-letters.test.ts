@@ -68,7 +68,12 @@ describe('index entries of letters', () => {
     ['a key', { key: bytes('key-7') }, 'deadLetteredAt', /INDEX items_key \(key_run=\? AND key=\? AND/],
     ['what is due', { dueBy: noon }, 'deadLetteredAt', /INDEX items_redrive/],
     ['letter ids', { letterIds: ['0'.repeat(27)] }, 'deadLetteredAt', /INDEX items_root \(root_id=\?\)/],
-    ['a source id', { sourceIds: ['a'] }, 'deadLetteredAt', /INDEX items_source \(queue_id=\? AND source_id=\?\)/],
+    [
+      'a source id',
+      { sourceIds: ['a'] },
+      'deadLetteredAt',
+      /INDEX items_source \(queue_id=\? AND source_id=\?\)/,
+    ],
     ['a reference', { references: ['a'] }, 'deadLetteredAt', /INDEX items_reference \(reference=\? AND/],
     ['a trace', { traceIds: ['0'.repeat(32)] }, 'deadLetteredAt', /INDEX items_trace \(<expr>=\? AND/],
     ['a trace, by change', { traceIds: ['0'.repeat(32)] }, 'updatedAt', /INDEX items_trace \(<expr>=\?\)/],

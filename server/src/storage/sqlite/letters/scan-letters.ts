@@ -21,9 +21,9 @@ import { readNumber } from '../../shared/row-values.ts'
 import type { Database } from '../connection/database.ts'
 import { groupColumns, printConditions } from '../counts/count-conditions.ts'
 import {
-  omitColumns,
   itemColumnList,
   listedColumnList,
+  omitColumns,
   readQueueId,
   toItem,
   toListedLetter,

@@ -2,11 +2,11 @@ import { KnownError } from '../../../errors.ts'
 import {
   type AppliedMigration,
   checkApplied,
-  computeChecksum,
   checkVersion,
-  type Migration,
-  getMigrationSql,
+  computeChecksum,
   createSchemaDiffersError,
+  getMigrationSql,
+  type Migration,
 } from '../../shared/migrations.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import { Database } from '../connection/database.ts'
@@ -110,7 +110,10 @@ function checkTables(actual: ReadonlyMap<string, string>, ran: readonly Migratio
     if (differing.length === 0) return
     const [first = ''] = differing
     const more = differing.length > 1 ? ` and ${differing.length - 1} more` : ''
-    throw createSchemaDiffersError(path, `its ${first}${more} differ from those of ${ran.at(-1)?.name ?? 'a new store'}`)
+    throw createSchemaDiffersError(
+      path,
+      `its ${first}${more} differ from those of ${ran.at(-1)?.name ?? 'a new store'}`,
+    )
   } finally {
     reference.close()
   }

@@ -3,7 +3,11 @@ import type { DeleteQueue, DeleteQueueResult } from '../../contract/queues.ts'
 import { createQueueEntries, createRemovalDetails } from '../../shared/audit-entries.ts'
 import { takeStep } from '../../shared/byte-budget.ts'
 import { decodeFacts } from '../../shared/item-row.ts'
-import { checkHoldsNoOpenLetters, createQueueInUseError, createQueueNotFoundError } from '../../shared/queue-checks.ts'
+import {
+  checkHoldsNoOpenLetters,
+  createQueueInUseError,
+  createQueueNotFoundError,
+} from '../../shared/queue-checks.ts'
 import { readNumber, readText, readTextOrNull } from '../../shared/row-values.ts'
 import { purgeArchive } from '../archive/archive.ts'
 import { insertAudit } from '../audit/audit.ts'
@@ -47,7 +51,10 @@ export function deleteQueue(transaction: Transaction, command: DeleteQueue): Del
   const step =
     command.countMax === undefined ? undefined : deleteSome(transaction, queueRow, command.countMax)
   if (step !== undefined) {
-    insertAudit(database, createQueueEntries(command.audit, command.name, 1, { ...step.details, isMore: true }))
+    insertAudit(
+      database,
+      createQueueEntries(command.audit, command.name, 1, { ...step.details, isMore: true }),
+    )
     return { removed: step.removed, isMore: true }
   }
   const letters = countLettersByState(database, id)
@@ -89,7 +96,9 @@ const archivedSizesSql = `select length(payload) from archive where queue_id = ?
 function countLettersByState(database: Database, queueId: number): Record<string, number> {
   const sql = `select letter_state, count(*) from items where queue_id = ? and letter_state is not null
     group by letter_state`
-  const counts = new Map(database.readArrays(sql, queueId).map((row) => [readNumber(row, 0), readNumber(row, 1)]))
+  const counts = new Map(
+    database.readArrays(sql, queueId).map((row) => [readNumber(row, 0), readNumber(row, 1)]),
+  )
   const letters: Record<string, number> = {}
   for (const [state, code] of Object.entries(listedCodes)) {
     const count = counts.get(code)

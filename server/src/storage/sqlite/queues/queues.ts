@@ -1,4 +1,4 @@
-import { changePolicy, buildQueue, type Queue, systemNamespace } from '../../../core/queue.ts'
+import { buildQueue, changePolicy, type Queue, systemNamespace } from '../../../core/queue.ts'
 import { KnownError } from '../../../errors.ts'
 import type { CreateQueue, QueuesQuery, UpdateQueue } from '../../contract/queues.ts'
 import { namespaceNotFound } from '../../shared/access-rows.ts'

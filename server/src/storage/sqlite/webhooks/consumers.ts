@@ -36,7 +36,7 @@ export function putConsumer(transaction: Transaction, command: PutConsumer): Put
   const decision = decidePut(before, isSame, condition, now)
   const target = `${channelId}/${id}`
   if (decision.outcome === 'create' || decision.outcome === 'update')
-    insertAudit(database, createQueueEntries(command.trace, target, 1, { name, callbackUrl, type }))
+    insertAudit(database, createQueueEntries(command.audit, target, 1, { name, callbackUrl, type }))
   switch (decision.outcome) {
     case 'create':
       insertConsumer(transaction, command, channel, decision.changedAt)
@@ -82,7 +82,7 @@ function insertConsumer(
 
 export function deleteConsumer(
   transaction: Transaction,
-  { channelId, id, condition, trace: audit }: DeleteConsumer,
+  { channelId, id, condition, audit }: DeleteConsumer,
 ): WebhookResults['delete-consumer'] {
   const { database } = transaction
   const consumer = getConsumer(database, channelId, id)
@@ -92,8 +92,10 @@ export function deleteConsumer(
   if (countJobs(database, consumer) > 0) return { refusal: 'has-jobs' }
   const { number, queue, deadQueue } = consumer
   database.run('delete from webhook_consumers where number = ?', number)
-  deleteQueue(transaction, { op: 'delete-queue', name: queue, isForced: true })
-  deleteQueue(transaction, { op: 'delete-queue', name: deadQueue, isForced: true })
+  for (const name of [queue, deadQueue]) {
+    // The queues have no jobs, so a step is enough unless many letters were discarded or archived.
+    while (deleteQueue(transaction, { op: 'delete-queue', name, isForced: true }).isMore);
+  }
   insertAudit(database, createQueueEntries(audit, `${channelId}/${id}`, 1, {}))
   return { refusal: null }
 }

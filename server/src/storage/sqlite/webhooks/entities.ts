@@ -35,7 +35,7 @@ function putEntity(
   const isSame = before?.name === name && before.token === token
   const decision = decidePut(before, isSame, condition, now)
   if (decision.outcome === 'create' || decision.outcome === 'update')
-    insertAudit(database, createQueueEntries(command.trace, id, 1, { name }))
+    insertAudit(database, createQueueEntries(command.audit, id, 1, { name }))
   switch (decision.outcome) {
     case 'create': {
       const sql = `insert into ${table} (id, name, token, xid, created_at, changed_at) values (?, ?, ?, ?, ?, ?)`

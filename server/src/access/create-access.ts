@@ -1,0 +1,114 @@
+import { anonymousUserId, type Identity, nobody } from '../core/access/identity.ts'
+import type { Clock } from '../core/instant.ts'
+import type { Engine } from '../engine/engine.ts'
+import { KnownError } from '../errors.ts'
+import type { CredentialRef } from '../storage/contract/access.ts'
+import type { StoreReads } from '../storage/contract/storage.ts'
+import type { Access, Credential } from './access.ts'
+import { hashSecret, hasKeyForm } from './api-key-text.ts'
+import { createApiKeys } from './api-keys.ts'
+import { createChangeAccess } from './change-access.ts'
+import { createEpochWatch } from './epoch-watch.ts'
+import { createFailedAttempts } from './failed-attempts.ts'
+import { Identities, type KnownIdentity, refused } from './identities.ts'
+import { createKeyUses } from './key-uses.ts'
+import { createNamespaces, createUsers } from './namespaces-and-users.ts'
+import { createRoleBindings, createRoles } from './roles.ts'
+import { createSessions } from './sessions.ts'
+
+export type AccessOptions = Readonly<{
+  storage: StoreReads
+  engine: Pick<Engine, 'write'>
+  clock: Clock
+  /** How long a session of a browser lasts. */
+  sessionMs: number
+  /** Wrong credentials per minute and address. */
+  failedAttemptsMax: number
+  /** For tests: a clock that only goes forward. */
+  nowMs?: () => number
+}>
+
+/** How long a server with others on its store trusts what it remembers: see epoch-watch.ts. */
+const sharedTrustMs = 500
+/** Other servers may measure time a little differently. */
+const trustMarginMs = 50
+const attemptWindowMs = 60_000
+
+export function createAccess(options: AccessOptions): Access {
+  const { storage, engine, clock, sessionMs, failedAttemptsMax } = options
+  const nowMs = options.nowMs ?? (() => performance.now())
+  const isShared = storage.kind === 'postgres'
+  const watch = createEpochWatch({
+    readEpoch: async () => (await storage.readAccessState()).epoch,
+    trustMs: isShared ? sharedTrustMs : Number.POSITIVE_INFINITY,
+    nowMs,
+  })
+  const identities = new Identities(storage, watch, clock)
+  const uses = createKeyUses(engine, clock)
+  const attempts = createFailedAttempts({ attemptsMax: failedAttemptsMax, windowMs: attemptWindowMs, nowMs })
+  const change = createChangeAccess({
+    storage,
+    engine,
+    clock,
+    onChanged: watch.refresh,
+    propagationMs: isShared ? sharedTrustMs + trustMarginMs : 0,
+  })
+  const parts = { storage, change, clock }
+
+  const accept = ({ identity, keyId }: KnownIdentity): Identity => {
+    if (keyId !== null) uses.note(keyId)
+    return identity
+  }
+  const findOrCount = (ref: CredentialRef, address: string): Identity | Promise<Identity> => {
+    if (attempts.isBlocked(address) && !identities.has(ref)) throw tooManyAttempts()
+    const found = identities.find(ref)
+    if (!(found instanceof Promise)) return accept(found)
+    return found.then(accept, (error: unknown) => {
+      if (error instanceof KnownError && error.code === 'CREDENTIAL_REFUSED') attempts.note(address)
+      throw error
+    })
+  }
+  return {
+    namespaces: createNamespaces(parts),
+    users: createUsers(parts),
+    apiKeys: createApiKeys(parts),
+    roles: createRoles(parts),
+    roleBindings: createRoleBindings(parts),
+    sessions: createSessions({ engine, change, identities, clock, sessionMs }),
+    identify: (credential, address) => {
+      if (credential.kind === 'none') return findAnonymous(identities)
+      const ref = toRef(credential)
+      if (ref !== undefined) return findOrCount(ref, address)
+      if (attempts.isBlocked(address)) throw tooManyAttempts()
+      attempts.note(address)
+      throw refused('api key is invalid')
+    },
+    recordKeyUses: uses.pass,
+  }
+}
+
+/** Undefined: the credential cannot exist, so the store is not asked. */
+function toRef(credential: Exclude<Credential, { kind: 'none' }>): CredentialRef | undefined {
+  if (credential.kind === 'session') return { sessionHash: hashSecret(credential.token) }
+  return hasKeyForm(credential.text) ? { keyHash: hashSecret(credential.text) } : undefined
+}
+
+function findAnonymous(identities: Identities): Identity | Promise<Identity> {
+  const found = identities.find({ userId: anonymousUserId })
+  if (!(found instanceof Promise)) return found.identity
+  return found.then(
+    ({ identity }) => identity,
+    (error: unknown) => {
+      // An administrator may delete the user `anonymous`: then a caller without a credential has no role.
+      if (error instanceof KnownError && error.code === 'CREDENTIAL_REFUSED') return nobody
+      throw error
+    },
+  )
+}
+
+function tooManyAttempts(): KnownError {
+  return new KnownError(
+    'TOO_MANY_FAILED_ATTEMPTS',
+    'this address has sent too many wrong credentials within a minute',
+  )
+}
