@@ -193,7 +193,11 @@ function createStoreParts(options: ServerOptions, clock: ServerClock, owner: str
     open: async () => {
       const storage = await openStorage(store, toStoreOptions(options, clock))
       if (!settings['test.hooks']) clock.follow(storage.clock)
-      engine = createServerEngine(options, storage, clock, { letterTotals, storeWrites })
+      engine = createServerEngine(options, storage, clock, storeWrites)
+      engine.onEvent((event) => {
+        countLetters(letterTotals, event)
+        logEngineEvent(log, event)
+      })
       letters = createLetters({ storage, engine, clock, owner, retention: toRetention(settings), log })
       access = createAccess({
         storage,
@@ -202,8 +206,8 @@ function createStoreParts(options: ServerOptions, clock: ServerClock, owner: str
         sessionMs: settings['auth.session_timeout'],
         failedAttemptsMax: settings['auth.failed_attempts_max'],
       })
+      webhooks = createServerWebhooks(options, storage, engine, clock, pushMetrics)
       if (!settings.read_only) await prepareStore(options, storage, engine, clock)
-      webhooks = createServerWebhooks({ settings, log }, connection.storage, engine, clock, pushMetrics)
       if (!settings.read_only) webhooks.start()
       return storage
     },
@@ -213,57 +217,28 @@ function createStoreParts(options: ServerOptions, clock: ServerClock, owner: str
     // A SQLite file that stays locked must stop the start, so the start waits longer than for the lock.
     firstAttemptMsMax: firstAttemptMsMin + (store.kind === 'sqlite' ? settings['sqlite.lock_wait'] : 0),
   })
+  // Throws the reason while there is no store. An open store always has all of its parts.
+  const whileOpen =
+    <T>(read: () => T | undefined) =>
+    () => {
+      connection.storage()
+      return read() as T
+    }
   return {
     connection,
     clockSkew,
     letterTotals,
     storeWrites,
     pushMetrics,
-    engine: () => {
-      // Throws the reason while there is no store. An open store always has an engine and letters.
-      connection.storage()
-      return engine as Engine
-    },
-    letters: () => {
-      connection.storage()
-      return letters as Letters
-    },
-    access: () => {
-      connection.storage()
-      return access as Access
-    },
+    engine: whileOpen(() => engine),
+    letters: whileOpen(() => letters),
+    access: whileOpen(() => access),
     peekEngine: () => engine,
     peekLetters: () => letters,
-    webhooks: () => {
-      connection.storage()
-      return webhooks as Webhooks
-    },
+    webhooks: whileOpen(() => webhooks),
     peekWebhooks: () => webhooks,
     peekAccess: () => access,
   }
-}
-
-function createServerEngine(
-  { settings, log }: ServerOptions,
-  storage: Storage,
-  clock: ServerClock,
-  { letterTotals, storeWrites }: Pick<StoreParts, 'letterTotals' | 'storeWrites'>,
-): Engine {
-  const engine = createEngine(storage, {
-    clock,
-    // Clients may set the clock of test hooks forward, to see what happens then.
-    ...(!settings['test.hooks'] && { elapsedUs: () => performance.now() * usPerMs }),
-    requestsMax: settings['queue.requests_max'],
-    batchMsMax: settings['queue.store_timeout'],
-    isTicking: !settings.read_only,
-    onWrite: (command, seconds) => storeWrites.observe({ command }, seconds),
-    onError: (error) => log.warn({ err: error }, 'background work of the queues failed; will retry'),
-  })
-  engine.onEvent((event) => {
-    countLetters(letterTotals, event)
-    logEngineEvent(log, event)
-  })
-  return engine
 }
 
 /** Creates the records that access control needs. If that fails, the store is opened again. */
@@ -283,21 +258,39 @@ async function prepareStore(
   }
 }
 
+function createServerEngine(
+  { settings, log }: ServerOptions,
+  storage: Storage,
+  clock: ServerClock,
+  storeWrites: StoreWriteTimes,
+): Engine {
+  return createEngine(storage, {
+    clock,
+    // Clients may set the clock of test hooks forward, to see what happens then.
+    ...(!settings['test.hooks'] && { elapsedUs: () => performance.now() * usPerMs }),
+    requestsMax: settings['queue.requests_max'],
+    batchMsMax: settings['queue.store_timeout'],
+    isTicking: !settings.read_only,
+    onWrite: (command, seconds) => storeWrites.observe({ command }, seconds),
+    onError: (error) => log.warn({ err: error }, 'background work of the queues failed; will retry'),
+  })
+}
+
 function toWebhookOptions(settings: Settings): WebhookOptions {
   const scheduleDelayUsMin = settings['webhooks.schedule_delay_min'] * usPerMs
   return { ...defaultWebhookOptions, scheduleDelayUsMin }
 }
 
 function createServerWebhooks(
-  { settings, log }: Pick<ServerOptions, 'settings' | 'log'>,
-  storage: StoreConnection['storage'],
+  { settings, log }: ServerOptions,
+  storage: Storage,
   engine: Engine,
   clock: Clock,
   metrics: PushMetrics,
 ): Webhooks {
-  const isLoopbackAllowed = settings['webhooks.loopback_allowed'] ?? isLoopback(settings.host)
+  const isLoopbackAllowed = settings['webhooks.loopback_allowed'] ?? settings.access === 'off'
   return createWebhooks({
-    storage,
+    storage: () => storage,
     engine: () => engine,
     clock,
     deliveryRules: toDeliveryRules(settings),
@@ -458,7 +451,7 @@ function toKafkaCheck({ cluster, isUp, reason, checkedAt }: KafkaClusterHealth):
 function createStop(
   app: FastifyInstance,
   drain: Drain,
-  { connection, peekEngine, peekLetters, peekWebhooks, peekAccess }: StoreParts,
+  { connection, peekEngine, peekLetters, peekAccess, peekWebhooks }: StoreParts,
   { reconcileLoop, letterLoops, keyUseLoop }: BackgroundLoops,
   kafka: Kafka,
   log: Logger,

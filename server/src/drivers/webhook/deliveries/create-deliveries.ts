@@ -122,7 +122,7 @@ function toSettingsChange(changes: Partial<DeliverySettings>): Change {
   }
 }
 
-/** Without a trace the consumer gets its first secret, which no person asked for. */
+/** Without an attribution the consumer gets its first secret, which no person asked for. */
 async function rotate(
   parts: DeliveriesParts,
   of: ConsumerName,
