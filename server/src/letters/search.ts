@@ -180,6 +180,7 @@ export async function areCountsExact(
 
 const countedNames = [
   'queues',
+  'namespaces',
   'states',
   'groupIds',
   'origins',

@@ -75,6 +75,7 @@ function createStorage(backend: Backend, clock: Clock): Storage {
     listGroups: (query) => ask({ read: 'groups', query }),
     groupSlugs: (groupIds) => ask({ read: 'group-slugs', groupIds }),
     groupArrivals: (groupIds, since) => ask({ read: 'group-arrivals', groupIds, since }),
+    readLetterNamespaces: (letterIds) => ask({ read: 'letter-namespaces', letterIds }),
     listEdits: (letterId) => ask({ read: 'edits', letterId }),
     getCampaign: (id) => ask({ read: 'campaign', id }),
     listCampaigns: (query) => ask({ read: 'campaigns', query }),
