@@ -260,7 +260,7 @@ async function prepareStore(
 
 function createServerEngine(
   { settings, log }: ServerOptions,
-  storage: Storage,
+  storage: Awaited<ReturnType<typeof openStorage>>,
   clock: ServerClock,
   storeWrites: StoreWriteTimes,
 ): Engine {
@@ -283,7 +283,7 @@ function toWebhookOptions(settings: Settings): WebhookOptions {
 
 function createServerWebhooks(
   { settings, log }: ServerOptions,
-  storage: Storage,
+  storage: StoreReads,
   engine: Engine,
   clock: Clock,
   metrics: PushMetrics,
