@@ -226,6 +226,14 @@ const catalog = {
     status: 403,
     hint: 'Ask an administrator for a role with this permission. docs/access.md lists the permissions of each role.',
   },
+  IDENTITY_PROVIDER_UNAVAILABLE: {
+    status: 503,
+    hint: 'Check auth.oidc_issuer and auth.oidc_jwks_url, and that this server reaches the identity provider. API keys still work.',
+  },
+  TLS_FILES_INVALID: {
+    status: 500,
+    hint: 'Check tls.cert and tls.key: PEM files that belong together, and that the user of the server may read.',
+  },
   TOO_MANY_FAILED_ATTEMPTS: {
     status: 429,
     hint: 'Wait for the seconds in Retry-After, and correct the credential. Other addresses are not affected.',

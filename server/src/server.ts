@@ -12,10 +12,8 @@ import { createAccess } from './access/create-access.ts'
 import { prepareAccess } from './access/first-start.ts'
 import { createApi } from './api/create-api.ts'
 import { toDlqLimits } from './api/dlq/limits.ts'
-import { createAuthorize } from './api/http/authorize.ts'
 import type { Drain } from './api/http/drain.ts'
 import { toHttpLimits } from './api/http/http-limits.ts'
-import { type Authorize, allowReads } from './api/http/permission.ts'
 import { routes } from './api/routes.ts'
 import { createTestHookRoutes } from './api/test-hooks/routes.ts'
 import { defaultWebhookOptions, type WebhookOptions } from './api/webhook/options.ts'
@@ -45,12 +43,19 @@ import { labelValuesMax } from './ops/labelled-totals.ts'
 import { readLetterFigures } from './ops/letter-metrics.ts'
 import { countLetters, createLetterTotals, type LetterTotals } from './ops/letter-totals.ts'
 import type { Logger } from './ops/log.ts'
-import { isLoopback } from './ops/loopback.ts'
 import { createMetrics } from './ops/metrics.ts'
 import { createPushMetrics, type PushMetrics } from './ops/push-metrics.ts'
 import { createReconciler, type Reconciler } from './ops/reconciler.ts'
 import { createStoreConnection, type StoreConnection } from './ops/store-connection.ts'
 import { createStoreWriteTimes, type StoreWriteTimes } from './ops/store-write-times.ts'
+import {
+  checkHost,
+  createApiAccess,
+  createTlsLoop,
+  readTls,
+  type ServerTls,
+  toIdentityProvider,
+} from './server-access.ts'
 import { createServerClock, type ServerClock } from './server-clock.ts'
 import type { StoreReads } from './storage/contract/storage.ts'
 import { openStorage, type StoreOptions, type StoreTarget } from './storage/open-storage.ts'
@@ -128,6 +133,8 @@ const readOnlySentence =
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { settings, store, log } = options
   checkHost(settings)
+  toIdentityProvider(settings)
+  const tls = await readTls(settings)
   if (settings['test.hooks']) {
     log.warn('TEST HOOKS ARE ON: every client of this server can set its clock and hold its queues')
   }
@@ -138,7 +145,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const parts = createStoreParts(options, clock, owner)
   const loops = createBackgroundLoops(options, parts, clock, owner)
   const kafka = createKafkaDriver(options, parts, clock)
-  const { app, drain, metrics } = await createServerApi(options, parts, loops, kafka, clock)
+  const { app, drain, metrics } = await createServerApi(options, parts, loops, kafka, clock, tls)
   try {
     await parts.connection.start()
     await listen(app, settings.host, settings.port)
@@ -148,7 +155,9 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     await waitForStoreClose(closed, log)
     throw error
   }
-  const url = toUrl(app.server.address() as AddressInfo)
+  const url = toUrl(app.server.address() as AddressInfo, tls !== undefined)
+  const tlsLoop = tls && createTlsLoop(tls, app, settings['tls.reload_interval'], log)
+  tlsLoop?.start()
   log.info({ url, store: store.kind, version }, 'redrive is up')
   if (settings.read_only) log.warn(readOnlySentence)
   else {
@@ -157,7 +166,12 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     loops.keyUseLoop.start()
     kafka.start()
   }
-  return { url, stop: createStop(app, drain, parts, loops, kafka, log), reportMetrics: metrics.report }
+  const stopServer = createStop(app, drain, parts, loops, kafka, log)
+  const stop: RunningServer['stop'] = async (graceMs) => {
+    void tlsLoop?.stop()
+    return stopServer(graceMs)
+  }
+  return { url, stop, reportMetrics: metrics.report }
 }
 
 function toStoreOptions({ settings, log }: ServerOptions, clock: ServerClock): StoreOptions {
@@ -205,6 +219,7 @@ function createStoreParts(options: ServerOptions, clock: ServerClock, owner: str
         clock,
         sessionMs: settings['auth.session_timeout'],
         failedAttemptsMax: settings['auth.failed_attempts_max'],
+        provider: toIdentityProvider(settings),
       })
       webhooks = createServerWebhooks(options, storage, engine, clock, pushMetrics)
       if (!settings.read_only) await prepareStore(options, storage, engine, clock)
@@ -384,6 +399,7 @@ function createServerApi(
   { reconciler, letterLoops }: BackgroundLoops,
   kafka: Kafka,
   clock: ServerClock,
+  tls: ServerTls | undefined,
 ): ReturnType<typeof createApi> {
   const readStoreState = () => {
     const { isUp, publicReason, checkedAt } = connection.state()
@@ -433,8 +449,8 @@ function createServerApi(
         getReconcileState: reconciler.state,
         ...(collectReports !== undefined && { collectReports }),
       }),
-    isLocalOnly: settings.access === 'off',
-    ...chooseAuthorize(settings, access),
+    ...createApiAccess(settings, access),
+    ...(tls !== undefined && { certificate: tls.certificate }),
     ...(settings['test.hooks'] && {
       routes: [...routes, ...createTestHookRoutes({ ...clock, advanceLetters: letterLoops.advance })],
     }),
@@ -499,30 +515,6 @@ function createStop(
   }
 }
 
-function chooseAuthorize(settings: Settings, access: () => Access): { authorize?: Authorize } {
-  const isReadOnly = settings.read_only
-  if (settings.access === 'keys') return { authorize: createAuthorize({ access, isReadOnly }) }
-  return isReadOnly ? { authorize: allowReads } : {}
-}
-
-/**
- * Without access control, every client that reaches the port has all permissions: allow only this machine.
- */
-function checkHost({ host, access, 'test.hooks': hasTestHooks }: Settings): void {
-  if (isLoopback(host)) return
-  if (hasTestHooks) {
-    throw new KnownError(
-      'PROTECTED_MODE',
-      `refusing to listen on ${host} with test hooks: every client could set the clock and hold queues`,
-    )
-  }
-  if (access === 'keys') return
-  throw new KnownError(
-    'PROTECTED_MODE',
-    `refusing to listen on ${host}: without access control every machine that reaches it could do anything`,
-  )
-}
-
 async function listen(app: FastifyInstance, host: string, port: number): Promise<void> {
   const { server } = app
   await new Promise<void>((resolve, reject) => {
@@ -554,8 +546,8 @@ function toPortError(error: NodeJS.ErrnoException, host: string, port: number): 
   }
 }
 
-function toUrl({ address, family, port }: AddressInfo): string {
-  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
+function toUrl({ address, family, port }: AddressInfo, isTls: boolean): string {
+  return `${isTls ? 'https' : 'http'}://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 }
 
 async function waitForStoreClose(closed: Promise<void>, log: Logger): Promise<void> {

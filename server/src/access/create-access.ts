@@ -4,7 +4,7 @@ import type { Engine } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
 import type { CredentialRef } from '../storage/contract/access.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
-import type { Access, Credential } from './access.ts'
+import type { Access } from './access.ts'
 import { hashSecret, hasKeyForm } from './api-key-text.ts'
 import { createApiKeys } from './api-keys.ts'
 import { createChangeAccess } from './change-access.ts'
@@ -15,6 +15,7 @@ import { createKeyUses } from './key-uses.ts'
 import { createNamespaces, createUsers } from './namespaces-and-users.ts'
 import { createRoleBindings, createRoles } from './roles.ts'
 import { createSessions } from './sessions.ts'
+import { createTokens, type IdentityProvider, type Tokens } from './tokens.ts'
 
 export type AccessOptions = Readonly<{
   storage: StoreReads
@@ -24,6 +25,8 @@ export type AccessOptions = Readonly<{
   sessionMs: number
   /** Wrong credentials per minute and address. */
   failedAttemptsMax: number
+  /** Undefined: only API keys are accepted. */
+  provider?: IdentityProvider | undefined
   /** For tests: a clock that only goes forward. */
   nowMs?: () => number
 }>
@@ -44,6 +47,8 @@ export function createAccess(options: AccessOptions): Access {
     nowMs,
   })
   const identities = new Identities(storage, watch, clock)
+  const { provider } = options
+  const tokens = provider === undefined ? undefined : createTokens({ provider, storage, watch, clock })
   const uses = createKeyUses(engine, clock)
   const attempts = createFailedAttempts({ attemptsMax: failedAttemptsMax, windowMs: attemptWindowMs, nowMs })
   const change = createChangeAccess({
@@ -64,9 +69,29 @@ export function createAccess(options: AccessOptions): Access {
     const found = identities.find(ref)
     if (!(found instanceof Promise)) return accept(found)
     return found.then(accept, (error: unknown) => {
-      if (error instanceof KnownError && error.code === 'CREDENTIAL_REFUSED') attempts.note(address)
+      if (isRefused(error)) attempts.note(address)
       throw error
     })
+  }
+  /** A session that has ended is no wrong credential: its browser has to sign in again. */
+  const findBySession = async (sessionHash: string, address: string): Promise<Identity> => {
+    const ref = { sessionHash }
+    if (attempts.isBlocked(address) && !identities.has(ref)) return findAnonymous(identities)
+    try {
+      return accept(await identities.find(ref))
+    } catch (error) {
+      if (!isRefused(error)) throw error
+      return findAnonymous(identities)
+    }
+  }
+  const findByToken = async (verifier: Tokens, text: string, address: string): Promise<Identity> => {
+    if (attempts.isBlocked(address) && !verifier.isKnown(text)) throw tooManyAttempts()
+    try {
+      return await verifier.identify(text)
+    } catch (error) {
+      if (isRefused(error)) attempts.note(address)
+      throw error
+    }
   }
   return {
     namespaces: createNamespaces(parts),
@@ -77,8 +102,10 @@ export function createAccess(options: AccessOptions): Access {
     sessions: createSessions({ engine, change, identities, clock, sessionMs }),
     identify: (credential, address) => {
       if (credential.kind === 'none') return findAnonymous(identities)
-      const ref = toRef(credential)
-      if (ref !== undefined) return findOrCount(ref, address)
+      if (credential.kind === 'session') return findBySession(hashSecret(credential.token), address)
+      const { text } = credential
+      if (tokens?.hasForm(text) === true) return findByToken(tokens, text, address)
+      if (hasKeyForm(text)) return findOrCount({ keyHash: hashSecret(text) }, address)
       if (attempts.isBlocked(address)) throw tooManyAttempts()
       attempts.note(address)
       throw refused('api key is invalid')
@@ -87,10 +114,8 @@ export function createAccess(options: AccessOptions): Access {
   }
 }
 
-/** Undefined: the credential cannot exist, so the store is not asked. */
-function toRef(credential: Exclude<Credential, { kind: 'none' }>): CredentialRef | undefined {
-  if (credential.kind === 'session') return { sessionHash: hashSecret(credential.token) }
-  return hasKeyForm(credential.text) ? { keyHash: hashSecret(credential.text) } : undefined
+function isRefused(error: unknown): boolean {
+  return error instanceof KnownError && error.code === 'CREDENTIAL_REFUSED'
 }
 
 function findAnonymous(identities: Identities): Identity | Promise<Identity> {
@@ -100,7 +125,7 @@ function findAnonymous(identities: Identities): Identity | Promise<Identity> {
     ({ identity }) => identity,
     (error: unknown) => {
       // An administrator may delete the user `anonymous`: then a caller without a credential has no role.
-      if (error instanceof KnownError && error.code === 'CREDENTIAL_REFUSED') return nobody
+      if (isRefused(error)) return nobody
       throw error
     },
   )

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import type { Access } from '../access/access.ts'
 import type { Clock } from '../core/instant.ts'
 import type { Webhooks } from '../drivers/webhook/webhooks.ts'
@@ -40,6 +41,8 @@ export type ApiContext = Readonly<{
   access: () => Access
   health: () => Health
   metrics: Pick<Metrics, 'contentType' | 'render'>
+  /** For the sessions of browsers. */
+  signIn: Readonly<{ isRequired: boolean; isSecure(request: IncomingMessage): boolean }>
   /** Returns the OpenAPI document as JSON text. */
   openapi: () => string
   /** Aborts when the server begins to stop: handlers that wait should answer now. */

@@ -4,6 +4,7 @@ import type { Metrics } from '../ops/metrics.ts'
 import { type BodyThread, createBodyThread } from './body-thread/body-thread.ts'
 import type { ApiContext } from './context.ts'
 import { type DlqLimits, defaultDlqLimits } from './dlq/limits.ts'
+import type { Certificate } from './http/certificate.ts'
 import type { Dialect } from './http/dialect.ts'
 import type { Drain } from './http/drain.ts'
 import { createHttpServer } from './http/http-server.ts'
@@ -30,35 +31,43 @@ export type ApiParts = Readonly<
     | 'webhookGateway'
     | 'leaseCalls'
     | 'bodyThread'
+    | 'signIn'
   > & {
     bodyThread?: BodyThread
+    /** Default: no access control. */
+    signIn?: ApiContext['signIn']
     queueLimits?: QueueApiLimits
     dlqLimits?: DlqLimits
     webhookOptions?: WebhookOptions
     webhookGateway?: WebhookGateway | null
     createMetrics: (connections: () => number) => Metrics
     isLocalOnly: boolean
+    /** The server then speaks HTTPS. */
+    certificate?: Certificate
     authorize?: Authorize
     routes?: readonly Route[]
     dialects?: readonly Dialect[]
   }
 >
 
+const withoutSignIn = { isRequired: false, isSecure: () => false }
+
 /** Creates the complete HTTP edge. The caller starts listening. */
 export async function createApi(
   parts: ApiParts,
 ): Promise<Readonly<{ app: FastifyInstance; drain: Drain; metrics: Metrics }>> {
-  const { createMetrics, isLocalOnly, authorize = allowAll, ...rest } = parts
+  const { createMetrics, isLocalOnly, certificate, authorize = allowAll, ...rest } = parts
   const { routes = table.routes, dialects = table.dialects, ...others } = rest
   const { queueLimits = defaultLimits, dlqLimits = defaultDlqLimits, ...given } = others
   const { webhookOptions = defaultWebhookOptions, webhookGateway = null, ...context } = given
-  const { bodyThread = createBodyThread() } = context
+  const { bodyThread = createBodyThread(), signIn = withoutSignIn } = context
   const metrics: Metrics = createMetrics(() => drain.countConnections())
   const { app, drain } = createHttpServer({
     limits: parts.limits,
     log: parts.log,
     dialects,
     isLocalOnly,
+    certificate,
     observe: metrics.observe,
   })
   // Only for `reply.sendFile`: the paths that serve files are rows of the route table.
@@ -75,6 +84,7 @@ export async function createApi(
       webhookGateway,
       leaseCalls: createLeaseCalls(),
       bodyThread,
+      signIn,
       metrics,
       openapi: createOpenapiText(routes, parts.version),
       stopping: drain.signal,

@@ -1,7 +1,18 @@
 import { tlsModes } from '../storage/contract/tls.ts'
 import { deliverySettings } from './delivery-settings.ts'
 import type { Setting } from './setting-kinds.ts'
-import { boolean, bytes, choice, clusters, duration, integer, pem, secret, string } from './setting-kinds.ts'
+import {
+  boolean,
+  bytes,
+  choice,
+  clusters,
+  duration,
+  integer,
+  list,
+  pem,
+  secret,
+  string,
+} from './setting-kinds.ts'
 import { maskStore } from './store-text.ts'
 import { webhookSettings } from './webhook-settings.ts'
 
@@ -40,6 +51,58 @@ export const settingsTable = {
     min: '1m',
     max: '720h',
     sentence: 'How long a person stays signed in to the dashboard.',
+  }),
+  'auth.oidc_issuer': string({
+    sentence:
+      'The issuer of tokens (OpenID Connect) that are accepted as Authorization: Bearer. Needs auth.oidc_audience.',
+    pattern: /^https?:\/\/\S+$/,
+    allowed: 'an address such as https://login.example.com/realms/main',
+  }),
+  'auth.oidc_audience': string({ sentence: 'The audience that a token must name.' }),
+  'auth.oidc_jwks_url': string({
+    sentence:
+      'The address of the keys of the issuer. Default: found at its /.well-known/openid-configuration.',
+    pattern: /^https?:\/\/\S+$/,
+    allowed: 'an address such as https://login.example.com/keys',
+  }),
+  'auth.oidc_algorithms': list({
+    default: ['RS256', 'PS256', 'ES256', 'EdDSA'],
+    sentence: 'The algorithms that may sign a token.',
+  }),
+  'auth.oidc_clock_tolerance': duration({
+    default: '30s',
+    min: '0s',
+    max: '10m',
+    sentence: 'How far the clock of the issuer may differ.',
+  }),
+  'auth.oidc_roles_claim': string({
+    default: 'roles',
+    sentence:
+      'The claim with the names of roles, such as Viewer or shop:Operator. A path such as realm_access.roles names a nested claim.',
+  }),
+  'auth.oidc_name_claim': string({
+    default: 'sub',
+    sentence: 'The claim with the name that the audit log records.',
+  }),
+  'auth.internal_networks': list({
+    default: ['127.0.0.0/8', '::1'],
+    sentence:
+      'The networks that may call /internal/v1, as addresses or CIDR blocks. There X-Internal-Api-Key is accepted, too.',
+  }),
+  trusted_proxy: list({
+    sentence:
+      'The proxies whose X-Forwarded-For, Forwarded and X-Forwarded-Proto are believed, as addresses or CIDR blocks.',
+  }),
+  'tls.cert': string({
+    sentence:
+      'A PEM file with the certificate of this server and its chain. The server then speaks HTTPS only.',
+  }),
+  'tls.key': string({ sentence: 'A PEM file with the key of tls.cert.' }),
+  'tls.reload_interval': duration({
+    default: '10s',
+    min: '100ms',
+    max: '24h',
+    sentence: 'How often the server checks whether the files of tls.cert and tls.key have changed.',
   }),
   'auth.failed_attempts_max': integer({
     default: 20,

@@ -1,9 +1,9 @@
-import type { IncomingMessage } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { listNamespaces, mayAct, mayActSomewhere } from '../../core/access/grants.ts'
 import type { Identity } from '../../core/access/identity.ts'
 import type { Permission } from '../../core/access/permissions.ts'
 import { KnownError } from '../../errors.ts'
+import { noProxies, readClientAddress, type TrustedProxies } from './access/client-address.ts'
 
 /** The client that sent a request. The audit log records the user, the key and the address. */
 export interface Caller {
@@ -33,18 +33,25 @@ export function requirePermission(caller: Caller, permission: Permission, namesp
   )
 }
 
-export function createCaller(identity: Identity, request: FastifyRequest): Caller {
-  return new IdentifiedCaller(identity, request)
+/** `proxies`: decides whose headers about the address are believed. */
+export function createCaller(
+  identity: Identity,
+  request: FastifyRequest,
+  proxies: TrustedProxies = noProxies,
+): Caller {
+  return new IdentifiedCaller(identity, request, proxies)
 }
 
 /** A class, because an object with closures per request is slower to create. */
 class IdentifiedCaller implements Caller {
   readonly #identity: Identity
   readonly #request: FastifyRequest
+  readonly #proxies: TrustedProxies
 
-  constructor(identity: Identity, request: FastifyRequest) {
+  constructor(identity: Identity, request: FastifyRequest, proxies: TrustedProxies) {
     this.#identity = identity
     this.#request = request
+    this.#proxies = proxies
   }
 
   get name(): string {
@@ -64,7 +71,7 @@ class IdentifiedCaller implements Caller {
   }
 
   get address(): string {
-    return readClientAddress(this.#request.raw)
+    return readClientAddress(this.#request.raw, this.#proxies)
   }
 
   maySomewhere(permission: Permission): boolean {
@@ -78,9 +85,4 @@ class IdentifiedCaller implements Caller {
   listNamespaces(permission: Permission): readonly string[] | null {
     return listNamespaces(this.#identity, permission)
   }
-}
-
-/** The address of the client behind a connection. */
-export function readClientAddress({ socket }: IncomingMessage): string {
-  return socket.remoteAddress ?? ''
 }

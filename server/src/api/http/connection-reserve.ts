@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { connectionEvent } from './connection-event.ts'
 
 /** Connections that are accepted beyond the limit, for health checks only. */
 export const reservedMax = 16
@@ -52,7 +53,7 @@ export function createConnectionReserve(
     return false
   }
 
-  server.on('connection', (socket: Socket) => {
+  server.on(connectionEvent(server), (socket: Socket) => {
     connections++
     let timer: NodeJS.Timeout | undefined
     if (connections > connectionsMax && !closeLongestIdle()) {

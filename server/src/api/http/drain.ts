@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
+import { connectionEvent } from './connection-event.ts'
 
 export interface Drain {
   readonly isStopping: boolean
@@ -32,7 +33,7 @@ export function createDrain(server: Server): Drain {
   let whenDone: Promise<number> | undefined
   let checkDone: () => void = () => {}
 
-  server.on('connection', (socket: Socket) => {
+  server.on(connectionEvent(server), (socket: Socket) => {
     connections++
     socket.once('close', () => {
       connections--

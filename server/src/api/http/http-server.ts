@@ -4,6 +4,7 @@ import type { AnsweredRequest } from '../../ops/answered-requests.ts'
 import type { Logger } from '../../ops/log.ts'
 import { createErrorAnswers } from './answer-error.ts'
 import { createOverloadedError } from './capacity.ts'
+import type { Certificate } from './certificate.ts'
 import { type ConnectionReserve, createConnectionReserve, isHealthPath } from './connection-reserve.ts'
 import type { Dialect } from './dialect.ts'
 import { createDrain, type Drain } from './drain.ts'
@@ -18,6 +19,8 @@ export type HttpServerOptions = Readonly<{
   dialects: readonly Dialect[]
   /** Protected mode: accept requests from this machine only. */
   isLocalOnly: boolean
+  /** The server then speaks HTTPS. */
+  certificate?: Certificate | undefined
   observe: (request: AnsweredRequest) => void
   log: Logger
 }>
@@ -29,13 +32,18 @@ export function createHttpServer(options: HttpServerOptions): { app: FastifyInst
   const { limits, log } = options
   const errors = createErrorAnswers(options.dialects, limits, log)
 
+  const http = {
+    maxHeaderSize: limits.headerBytesMax,
+    headersTimeout: limits.headersMsMax,
+    requestTimeout: limits.requestMsMax,
+    connectionsCheckingInterval: Math.min(5_000, Math.ceil(limits.headersMsMax / 4)),
+  }
+  const { certificate } = options
   const app = fastify({
-    http: {
-      maxHeaderSize: limits.headerBytesMax,
-      headersTimeout: limits.headersMsMax,
-      requestTimeout: limits.requestMsMax,
-      connectionsCheckingInterval: Math.min(5_000, Math.ceil(limits.headersMsMax / 4)),
-    },
+    // A client that does not finish its handshake must not keep the server from stopping.
+    ...(certificate === undefined
+      ? { http }
+      : { https: { ...http, ...certificate, minVersion: 'TLSv1.2', handshakeTimeout: 10_000 } as never }),
     requestTimeout: limits.requestMsMax,
     keepAliveTimeout: limits.keepAliveMs,
     bodyLimit: limits.bodyBytesMax,

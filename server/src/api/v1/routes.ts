@@ -15,6 +15,7 @@ import { undoRoutes } from './letters/undo.ts'
 import { queueAdminRoutes } from './queues/queue-admin.ts'
 import { queueItemRoutes } from './queues/queue-items.ts'
 import { queueRoutes } from './queues/queues.ts'
+import { sessionRoutes } from './session/session.ts'
 import { attemptRoutes } from './webhooks/attempts.ts'
 import { consumerRoutes } from './webhooks/consumers.ts'
 import { secretRoutes } from './webhooks/secrets.ts'
@@ -43,6 +44,7 @@ export const v1Routes: readonly Route[] = [
   ...campaignRoutes,
   ...campaignEventRoutes,
   ...auditRoutes,
+  ...sessionRoutes,
   ...consumerRoutes,
   ...attemptRoutes,
   ...secretRoutes,

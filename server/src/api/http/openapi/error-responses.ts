@@ -20,6 +20,8 @@ const withCredential: readonly ErrorCode[] = [
   'CREDENTIAL_REFUSED',
   'ACCESS_DENIED',
   'TOO_MANY_FAILED_ATTEMPTS',
+  'CROSS_SITE_REFUSED',
+  'IDENTITY_PROVIDER_UNAVAILABLE',
 ]
 const withBody: readonly ErrorCode[] = ['BODY_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE']
 const withStore: readonly ErrorCode[] = [

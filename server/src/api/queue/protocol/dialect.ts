@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { readAuthorization } from '../../http/credentials.ts'
+import { readAuthorization } from '../../http/access/credentials.ts'
 import type { Dialect } from '../../http/dialect.ts'
 import { ReplySchema } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { createContentError } from './fault.ts'

@@ -45,6 +45,8 @@ function chooseStatusAndMessage(
     case 'CREDENTIAL_MISSING':
     case 'ACCESS_DENIED':
       return [403, 'access denied']
+    case 'IDENTITY_PROVIDER_UNAVAILABLE':
+      return [454, `${error.message}; try again later`]
     case 'TOO_MANY_FAILED_ATTEMPTS':
       return [429, error.message]
     case 'NAMESPACE_NOT_FOUND':

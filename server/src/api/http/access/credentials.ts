@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
-import type { Credential } from '../../access/access.ts'
-import { KnownError } from '../../errors.ts'
+import type { Credential } from '../../../access/access.ts'
+import { KnownError } from '../../../errors.ts'
 
 const none: Credential = { kind: 'none' }
 

@@ -1,0 +1,75 @@
+import type { IncomingMessage } from 'node:http'
+import type { FastifyRequest } from 'fastify'
+import type { Access, Credential } from '../../../access/access.ts'
+import { type Identity, nobody } from '../../../core/access/identity.ts'
+import type { Permission } from '../../../core/access/permissions.ts'
+import { KnownError } from '../../../errors.ts'
+import { type Caller, createCaller } from '../caller.ts'
+import { type Authorize, requireRead } from '../permission.ts'
+import { readClientAddress, type TrustedProxies } from './client-address.ts'
+import { readCredential } from './credentials.ts'
+import { readSessionToken, refuseCrossSite } from './session-cookie.ts'
+
+export type AuthorizeOptions = Readonly<{
+  access: () => Access
+  isReadOnly: boolean
+  proxies: TrustedProxies
+  isSecure(request: IncomingMessage): boolean
+  /** Where `X-Internal-Api-Key` is accepted; undefined: nowhere. */
+  internal: InternalAccess | undefined
+}>
+
+/** `networks`: the addresses that may call `/internal/v1`. */
+export type InternalAccess = Readonly<{ networks: TrustedProxies }>
+
+const internalPrefix = '/internal/v1/'
+
+/** Requires a credential whose user has the permission. Used with `access: keys`. */
+export function createAuthorize(options: AuthorizeOptions): Authorize {
+  const { access, isReadOnly, proxies } = options
+  return (permission, request) => {
+    // Answers without the store: for health checks, and while the store cannot be reached.
+    if (permission === 'public') return createCaller(nobody, request, proxies)
+    const address = readClientAddress(request.raw, proxies)
+    const credential = findCredential(request, address, options)
+    const identity = access().identify(credential, address)
+    const admit = (found: Identity): Caller => {
+      const caller = createCaller(found, request, proxies)
+      if (!caller.maySomewhere(permission)) throw refuse(permission, caller)
+      if (isReadOnly) requireRead(permission, request)
+      return caller
+    }
+    return identity instanceof Promise ? identity.then(admit) : admit(identity)
+  }
+}
+
+function findCredential(
+  request: FastifyRequest,
+  address: string,
+  { internal, isSecure }: AuthorizeOptions,
+): Credential {
+  const { headers, raw } = request
+  if (raw.url?.startsWith(internalPrefix) === true && internal !== undefined) {
+    if (!internal.networks.check(address)) {
+      throw new KnownError('ACCESS_DENIED', `address ${address} may not call ${internalPrefix}`)
+    }
+    const key = headers['x-internal-api-key']
+    if (typeof key === 'string') return { kind: 'bearer', text: key.trim() }
+  }
+  const credential = readCredential(request)
+  if (credential.kind !== 'none' || headers.cookie === undefined) return credential
+  const token = readSessionToken(headers, isSecure(raw))
+  if (token === undefined) return credential
+  if (request.method !== 'GET' && request.method !== 'HEAD') refuseCrossSite(headers)
+  return { kind: 'session', token }
+}
+
+function refuse(permission: Permission, { name, userId, keyPrefix }: Caller): KnownError {
+  if (userId === nobody.userId && keyPrefix === null) {
+    return new KnownError(
+      'CREDENTIAL_MISSING',
+      `this request needs a credential with the permission ${permission}`,
+    )
+  }
+  return new KnownError('ACCESS_DENIED', `user ${name} lacks the permission ${permission}`)
+}
