@@ -67,7 +67,7 @@ export function groupLikeStore(failures: readonly LabelledFailure[]): number[] {
     const match = index.match(cause)
     if (match.kind === 'create') {
       const id = ++count
-      index.add({ ...cause, id, isMerged: false })
+      index.add({ ...cause, id })
       return id
     }
     if (match.kind === 'widen') {

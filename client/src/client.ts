@@ -2,6 +2,7 @@ import { type AdminCalls, createAdminCalls } from './admin-calls.ts'
 import { type CallerParts, createCaller } from './caller.ts'
 import { type CampaignCalls, createCampaignCalls } from './campaign-calls.ts'
 import { type Clock, systemClock } from './clock.ts'
+import { createGroupCalls, type GroupCalls } from './group-calls.ts'
 import { createItemCalls, type ItemCalls } from './item-calls.ts'
 import { createLetterCalls, type LetterCalls } from './letter-calls.ts'
 import { createLineReader } from './lines.ts'
@@ -32,7 +33,13 @@ export type ClientOptions = Readonly<{
  * Calls a Redrive server. Each call rejects with a RedriveError if the server rejects it or cannot be
  * reached, and with the signal's reason if its signal aborts.
  */
-export interface Client extends ItemCalls, AdminCalls, StoredItemCalls, LetterCalls, CampaignCalls {
+export interface Client
+  extends ItemCalls,
+    AdminCalls,
+    StoredItemCalls,
+    LetterCalls,
+    GroupCalls,
+    CampaignCalls {
   /** Starts a worker that leases items and calls the handler with each, until it is stopped. */
   work(queue: string, handler: Handler, options?: WorkOptions): Worker
 }
@@ -58,6 +65,7 @@ export function createClient(options: ClientOptions = {}): Client {
     ...createAdminCalls(call),
     ...createStoredItemCalls(call),
     ...createLetterCalls(call, lines),
+    ...createGroupCalls(call),
     ...createCampaignCalls(call, lines),
   }
   return {

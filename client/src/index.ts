@@ -5,6 +5,15 @@ export { type Client, type ClientOptions, createClient } from './client.ts'
 export type { Clock } from './clock.ts'
 export type { Content, MessageHeader, MessageKey, Payload } from './content.ts'
 export { RedriveError } from './error.ts'
+export type { GroupCalls, TitleChange } from './group-calls.ts'
+export type {
+  Cause,
+  CauseReport,
+  CausesPage,
+  GroupReport,
+  GroupsPage,
+  LetterGroup,
+} from './group-wire.ts'
 export {
   type ImportedItem,
   type KeyedItem,
@@ -47,14 +56,12 @@ export type {
   Envelope,
   ExportEnd,
   ExportedLetter,
-  GroupsPage,
   LetterChangeResult,
   LetterCounts,
   LetterDetail,
   LetterEdit,
   LetterFailure,
   LetterFilter,
-  LetterGroup,
   LetterHeader,
   LetterKey,
   LetterOrder,

@@ -5,6 +5,8 @@ export type ItemFailure = Readonly<{
   stack?: string
   /** Your own short code, for finding and counting dead letters. */
   errorCode?: string
+  /** Your own name of the cause, up to 200 characters: dead letters with the same name are one group. */
+  fingerprint?: string
 }>
 
 /**
@@ -12,15 +14,21 @@ export type ItemFailure = Readonly<{
  */
 export const failureHeader = 'X-Redrive-Error'
 
-const lengthsMax = { errorClass: 200, errorCode: 100, message: 1_000, stack: 4_000 }
+const lengthsMax = { errorClass: 200, errorCode: 100, fingerprint: 200, message: 1_000, stack: 4_000 }
 /** Servers and proxies limit the total size of all headers, often to 8 or 16 KiB. */
 const headerBytesMax = 6_000
 
-/** Describes a thrown value of any type. */
+/** Describes a thrown value of any type. An error can have its own `fingerprint`. */
 export function toItemFailure(thrown: unknown): ItemFailure {
   if (thrown instanceof Error) {
     const { name, message, stack } = thrown
-    return { errorClass: name || thrown.constructor.name, message, ...(stack !== undefined && { stack }) }
+    const { fingerprint } = thrown as { fingerprint?: unknown }
+    return {
+      errorClass: name || thrown.constructor.name,
+      message,
+      ...(stack !== undefined && { stack }),
+      ...(typeof fingerprint === 'string' && fingerprint !== '' && { fingerprint }),
+    }
   }
   return { errorClass: typeof thrown, message: describe(thrown) }
 }
@@ -37,6 +45,7 @@ export function toFailureHeader(failure: ItemFailure): string {
     message: cut('message'),
     stack: cut('stack'),
     error_code: cut('errorCode'),
+    fingerprint: cut('fingerprint'),
   }
   for (;;) {
     const header = toAscii(JSON.stringify(fields))

@@ -20,13 +20,10 @@ import type {
   Envelope,
   ExportEnd,
   ExportedLetter,
-  GroupsPage,
   LetterCounts,
   LetterDetail,
   LetterFilter,
-  LetterGroup,
   LetterOrder,
-  LetterSummary,
   LettersPage,
   Page,
   PayloadForm,
@@ -130,15 +127,6 @@ export interface LetterCalls {
     options?: CallOptions & Readonly<{ payloadForm?: PayloadForm }>,
   ): Promise<LetterDetail>
 
-  listGroups(
-    query?: CountedFilter & Page & Readonly<{ include_empty?: boolean }>,
-    options?: CallOptions,
-  ): Promise<GroupsPage>
-  getGroup(
-    id: number,
-    options?: CallOptions,
-  ): Promise<LetterGroup & Readonly<{ sample: LetterSummary | null }>>
-
   listAudit(query?: AuditQuery & Page, options?: CallOptions): Promise<AuditPage>
 }
 
@@ -193,8 +181,6 @@ export function createLetterCalls(call: Caller, lines: LineReader): LetterCalls 
     listArchivedLetters: (query = {}, options) => get('archive', query, options),
     getArchivedLetter: (id, { payloadForm, ...options } = {}) =>
       get(`archive/${encodeId(id)}`, { payload_form: payloadForm }, options),
-    listGroups: (query = {}, options) => get('groups', query, options),
-    getGroup: (id, options) => get(`groups/${encodeId(id)}`, {}, options),
     listAudit: (query = {}, options) => get('audit', query, options),
   }
 }

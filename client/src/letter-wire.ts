@@ -17,6 +17,7 @@ export type CountedFilter = Readonly<{
   slug?: OneOrMore<string>
   error_class?: OneOrMore<string>
   group_id?: OneOrMore<number>
+  cause_id?: OneOrMore<string>
   origin?: OneOrMore<string>
   retry_count_min?: number
   retry_count_max?: number
@@ -78,6 +79,8 @@ export type LetterFailure = Readonly<{
   first_failed_at: string
   last_failed_at: string
   worker: string
+  /** The name that the worker gave to the cause. */
+  fingerprint: string | null
 }>
 
 type LetterFields = Readonly<{
@@ -254,7 +257,13 @@ export type Envelope = Readonly<{
   /** A string is used as the message. */
   error_details?:
     | string
-    | Readonly<{ exception_class?: string; message?: string; stack_trace?: string; code?: string }>
+    | Readonly<{
+        exception_class?: string
+        message?: string
+        stack_trace?: string
+        code?: string
+        fingerprint?: string
+      }>
   error_code?: string
   retry_count?: number
   worker_instance?: string
@@ -359,26 +368,6 @@ export type LetterCounts = Readonly<{
   is_exact?: boolean
 }>
 
-export type LetterGroup = Readonly<{
-  id: number
-  queue: string
-  fingerprint: string
-  title: string
-  origin: string
-  error_code: string
-  slug: string
-  error_class: string
-  first_seen_at: string
-  /** When a letter last joined the group or failed again. */
-  last_seen_at: string
-  sample_id: string | null
-  count: number
-  statuses: Readonly<Record<LetterStatus, number>>
-  /** Letters per hour over 24 hours, the current hour last. */
-  trend: Readonly<{ from: string; counts: readonly number[] }>
-}>
-export type GroupsPage = Readonly<{ groups: readonly LetterGroup[]; next_cursor: string | null }>
-
 /**
  * Exactly one of `ids`, `filter` with at least one condition, and `all` (every letter of every dead queue).
  */
@@ -445,6 +434,7 @@ type CampaignTexts =
   | 'source_id'
   | 'reference'
   | 'trace_id'
+  | 'cause_id'
 /**
  * The filter of a campaign as the server returns it: with lists, and with the queues instead of the class.
  */

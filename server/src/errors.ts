@@ -174,6 +174,7 @@ const catalog = {
     hint: 'Wait until its redrive or lease ends, or cancel the redrive. Resolved letters cannot be discarded.',
   },
   GROUP_NOT_FOUND: { status: 404, hint: 'Check the id. GET /api/v1/groups lists all groups.' },
+  CAUSE_NOT_FOUND: { status: 404, hint: 'Check the id. GET /api/v1/causes lists all causes.' },
   TARGET_INVALID: {
     status: 400,
     hint: 'Name an existing queue that is not a dead queue and never held dead letters.',

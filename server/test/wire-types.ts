@@ -20,6 +20,8 @@ import type {
 } from '../../client/src/wire.ts'
 import type { auditRoutes } from '../src/api/v1/audit/audit.ts'
 import type { campaignRoutes } from '../src/api/v1/campaigns/campaigns.ts'
+import type { causeRoutes } from '../src/api/v1/causes/causes.ts'
+import type { groupRoutes } from '../src/api/v1/causes/groups.ts'
 import type { ErrorBody } from '../src/api/v1/dialect.ts'
 import type { infoRoutes } from '../src/api/v1/info.ts'
 import type { archiveRoutes } from '../src/api/v1/letters/archive.ts'
@@ -29,7 +31,6 @@ import type { letterCountRoutes } from '../src/api/v1/letters/counts.ts'
 import type { discardRoutes } from '../src/api/v1/letters/discard.ts'
 import type { exportRoutes } from '../src/api/v1/letters/export.ts'
 import type { ExportEndView, ExportedLetterView } from '../src/api/v1/letters/export-lines.ts'
-import type { groupRoutes } from '../src/api/v1/letters/groups.ts'
 import type { letterRoutes } from '../src/api/v1/letters/letters.ts'
 import type { redriveRoutes } from '../src/api/v1/letters/redrive.ts'
 import type { undoRoutes } from '../src/api/v1/letters/undo.ts'
@@ -52,6 +53,7 @@ type Routes =
   | (typeof archiveRoutes)[number]
   | (typeof exportRoutes)[number]
   | (typeof groupRoutes)[number]
+  | (typeof causeRoutes)[number]
   | (typeof campaignRoutes)[number]
   | (typeof auditRoutes)[number]
 
@@ -138,12 +140,10 @@ export type LetterTests = [
 export type GroupAndAuditTests = [
   Expect<SameType<client.GroupsPage, Answer<'GET', '/api/v1/groups'>>>,
   Expect<ValidRequest<GroupsQuery, Query<'/api/v1/groups'>>>,
-  Expect<
-    SameType<
-      client.LetterGroup & Readonly<{ sample: client.LetterSummary | null }>,
-      Answer<'GET', '/api/v1/groups/{id}'>
-    >
-  >,
+  Expect<SameType<client.GroupReport, Answer<'GET', '/api/v1/groups/{id}'>>>,
+  Expect<SameType<client.CausesPage, Answer<'GET', '/api/v1/causes'>>>,
+  Expect<ValidRequest<client.CountedFilter & client.Page, Query<'/api/v1/causes'>>>,
+  Expect<SameType<client.CauseReport, Answer<'GET', '/api/v1/causes/{id}'>>>,
   Expect<SameType<client.AuditPage, Answer<'GET', '/api/v1/audit'>>>,
   Expect<ValidRequest<client.AuditQuery & client.Page, Query<'/api/v1/audit'>>>,
 ]

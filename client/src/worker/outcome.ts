@@ -4,6 +4,8 @@ import type { Time } from '../time.ts'
 type OutcomeOptions = Readonly<{
   /** Your own short code, for finding and counting dead letters. */
   errorCode?: string
+  /** Your own name of the cause: dead letters with the same name are one group. */
+  fingerprint?: string
   /** The original error. Its class, message and stack are recorded as the failure. */
   cause?: unknown
 }>
@@ -11,6 +13,7 @@ type OutcomeOptions = Readonly<{
 /** Thrown by a handler: retry the item, but not before the given time. */
 export class RetryLater extends Error {
   readonly errorCode: string | undefined
+  readonly fingerprint: string | undefined
   readonly at: Time | undefined
   readonly afterMs: number | undefined
 
@@ -18,6 +21,7 @@ export class RetryLater extends Error {
     super(message, 'cause' in when ? { cause: when.cause } : undefined)
     this.name = 'RetryLater'
     this.errorCode = when.errorCode
+    this.fingerprint = when.fingerprint
     this.at = 'at' in when ? when.at : undefined
     this.afterMs = 'afterMs' in when ? when.afterMs : undefined
   }
@@ -26,11 +30,13 @@ export class RetryLater extends Error {
 /** Thrown by a handler: no retry can help, so the item becomes dead now. */
 export class Dead extends Error {
   readonly errorCode: string | undefined
+  readonly fingerprint: string | undefined
 
   constructor(message: string, options: OutcomeOptions = {}) {
     super(message, 'cause' in options ? { cause: options.cause } : undefined)
     this.name = 'Dead'
     this.errorCode = options.errorCode
+    this.fingerprint = options.fingerprint
   }
 }
 
@@ -69,8 +75,13 @@ function keepValidTime(retryAt: Time): { retryAt?: Time } {
  * cause.
  */
 function describeOutcome(thrown: Dead | RetryLater): ItemFailure {
-  const { cause, message, errorCode } = thrown
+  const { cause, message, errorCode, fingerprint } = thrown
   const failure = cause === undefined ? toItemFailure(thrown) : toItemFailure(cause)
   const fullMessage = cause === undefined || !failure.message ? message : `${message}: ${failure.message}`
-  return { ...failure, message: fullMessage, ...(errorCode !== undefined && { errorCode }) }
+  return {
+    ...failure,
+    message: fullMessage,
+    ...(errorCode !== undefined && { errorCode }),
+    ...(fingerprint !== undefined && { fingerprint }),
+  }
 }

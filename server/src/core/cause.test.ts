@@ -13,6 +13,7 @@ describe('the cause of a failure', () => {
     const failure = aFailure({ message: 'HTTP 503: order 4711 refused' })
     expect(toCause(failure, payments)).toEqual({
       fingerprint: expect.stringMatching(/^[0-9a-f]{16}$/),
+      parent: '',
       causeKey: expect.stringMatching(/^[0-9a-f]{16}$/),
       bucket: expect.stringMatching(/^[0-9a-f]{16}$/),
       origin: 'payments',

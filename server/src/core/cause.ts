@@ -9,9 +9,10 @@
  */
 // biome-ignore lint/style/noRestrictedImports: a hash function is pure and does no I/O.
 import { hash } from 'node:crypto'
-import { errorClassMax, failureReasonMax } from './failure-bounds.ts'
+import { errorClassMax, failureReasonMax, fingerprintMax } from './failure-bounds.ts'
 import { type MaskedMessage, maskMessage } from './grouping/mask-message.ts'
 import { readStack, type Stack, stackRead } from './grouping/read-stack.ts'
+import type { CompiledRules } from './grouping/rules.ts'
 import { type Signature, toShape, writeSignature } from './grouping/signature.ts'
 import { toSlug } from './grouping/slug.ts'
 import { isVariable, readTemplate } from './grouping/template.ts'
@@ -22,6 +23,11 @@ import { cutText, toStorableText } from './storable-text.ts'
 export type Cause = Readonly<{
   /** 16 hexadecimal digits: a hash of everything that separates causes, and the origin. */
   fingerprint: string
+  /**
+   * The fingerprint of the group that this one is part of from its creation; empty: none. Groups with a cause
+   * that a worker named are part of one group, although their error classes can differ.
+   */
+  parent: string
   /** The same without the origin: equal causes of different queues have equal keys. */
   causeKey: string
   /**
@@ -53,22 +59,52 @@ export type Fold = 0 | 1 | 2
 const messageRead = 2_000
 const originMax = 512
 
-export function toCause(failure: Failure | null, origin: Pick<Origin, 'name'>): Cause {
-  const masked = maskMessage((failure?.message ?? '').slice(0, messageRead))
+/** `rules`: those of the dead queue. `payload`: read only by rules that name a path. */
+export function toCause(
+  failure: Failure | null,
+  origin: Pick<Origin, 'name'>,
+  rules?: CompiledRules,
+  payload?: Uint8Array,
+): Cause {
+  const given = (failure?.message ?? '').slice(0, messageRead)
+  const applied = rules?.apply(given, payload)
+  const masked = maskMessage((applied?.message ?? given).slice(0, messageRead))
   const name = origin.name.slice(0, originMax)
   const errorCode = cutText(failure?.errorCode || 'unknown', failureReasonMax)
   const errorClass = cutText(failure?.errorClass ?? '', errorClassMax)
   const stack = (failure?.stack ?? '').slice(0, stackRead)
   // The lengths keep two causes apart whose texts only join to the same string.
   const lengths = `${name.length}/${errorCode.length}/${errorClass.length}/${masked.text.length}/`
-  const key = `${lengths}${name}${errorCode}${errorClass}${masked.text}${stack}`
-  return getOrCreate(causes, key, () =>
-    createCause(masked, readStack(stack), {
-      origin: toStorableText(name),
-      errorCode: toStorableText(errorCode),
-      errorClass: toStorableText(errorClass),
-    }),
+  const key = `${rules?.key ?? ''}/${lengths}${name}${errorCode}${errorClass}${masked.text}${stack}`
+  const cause = getOrCreate(causes, key, () =>
+    createCause(
+      masked,
+      readStack(stack),
+      {
+        origin: toStorableText(name),
+        errorCode: toStorableText(errorCode),
+        errorClass: toStorableText(errorClass),
+      },
+      rules,
+    ),
   )
+  if (failure?.fingerprint) return nameCause(cause, failure.fingerprint)
+  return applied === undefined ? cause : addCodes(cause, applied.codes)
+}
+
+/** The cause as the worker named it: equal names are one cause. */
+function nameCause(cause: Cause, given: string): Cause {
+  const name = toStorableText(cutText(given, fingerprintMax))
+  const { origin, errorCode, errorClass } = cause
+  return {
+    ...cause,
+    fingerprint: hashTexts(['given', name, origin, errorCode, errorClass]),
+    parent: hashTexts(['given', name]),
+    causeKey: hashTexts(['given', name]),
+    bucket: '',
+    template: '',
+    title: cause.title === '' ? name : cause.title,
+  }
 }
 
 /** The cause with more codes that separate it from others: they are part of its identity and of its title. */
@@ -92,13 +128,19 @@ export function toErrorClass(failure: Failure | null): string {
 
 type Facts = Readonly<{ origin: string; errorCode: string; errorClass: string }>
 
-function createCause(masked: MaskedMessage, stack: Stack, { origin, errorCode, errorClass }: Facts): Cause {
-  const signature = createSignature(masked, stack)
+function createCause(
+  masked: MaskedMessage,
+  stack: Stack,
+  { origin, errorCode, errorClass }: Facts,
+  rules: CompiledRules | undefined,
+): Cause {
+  const signature = createSignature(masked, stack, rules)
   const codes = masked.codes.map((code) => toStorableText(code))
   const key = [errorCode, errorClass, codes.toSorted().join('\n'), toAnchor(signature, errorClass)]
   const shape = toShape(signature)
   return {
     fingerprint: hashTexts([origin, ...key, shape]),
+    parent: '',
     causeKey: hashTexts([...key, shape]),
     bucket: hashTexts(key),
     origin,
@@ -112,8 +154,9 @@ function createCause(masked: MaskedMessage, stack: Stack, { origin, errorCode, e
   }
 }
 
-function createSignature(masked: MaskedMessage, stack: Stack): Signature {
-  const root = maskMessage(stack.rootMessage.slice(0, messageRead))
+function createSignature(masked: MaskedMessage, stack: Stack, rules: CompiledRules | undefined): Signature {
+  const rootMessage = stack.rootMessage.slice(0, messageRead)
+  const root = maskMessage((rules?.rewrite(rootMessage) ?? rootMessage).slice(0, messageRead))
   const rootCodes = new Set([...root.codes, ...stack.codes].map((code) => toStorableText(code)))
   for (const code of masked.codes) rootCodes.delete(code)
   return {
@@ -180,6 +223,7 @@ export function foldCause(cause: Cause, groupCount: number): Cause | undefined {
     codes: [],
     bucket: '',
     fold,
+    parent: '',
     fingerprint: hashTexts([origin, ...key]),
     causeKey: hashTexts(key),
   }

@@ -4,3 +4,5 @@
  */
 export const failureReasonMax = 100
 export const errorClassMax = 500
+/** The longest name of a cause that a worker gives. */
+export const fingerprintMax = 200

@@ -22,6 +22,8 @@ export type Failure = Readonly<{
   firstFailedAt: Instant
   lastFailedAt: Instant
   worker: string
+  /** The name that the worker gave to the cause. It decides the group instead of the error itself. */
+  fingerprint?: string
   /** The id that the item had when it failed. Set when the item goes to the tail and gets another id. */
   itemId?: ItemId
 }>

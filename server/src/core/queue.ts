@@ -1,3 +1,4 @@
+import type { GroupingRule } from './grouping/rules.ts'
 import type { ItemId, QueueName } from './ids.ts'
 import { type Instant, instantMax } from './instant.ts'
 import { type RetryPolicy, retryImmediately } from './retry.ts'
@@ -31,6 +32,8 @@ export type QueuePolicy = Readonly<{
    * because its letter is. Undefined: an ordinary queue.
    */
   delivery?: Delivery
+  /** For a dead queue: rules by which its letters are grouped. */
+  groupingRules?: readonly GroupingRule[]
 }>
 
 /** `push`: the end of a lease never kills a job. `pull`: it kills a job that has used its attempts. */

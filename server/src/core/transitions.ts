@@ -4,7 +4,7 @@
  * chance are arguments.
  */
 
-import { errorClassMax, failureReasonMax } from './failure-bounds.ts'
+import { errorClassMax, failureReasonMax, fingerprintMax } from './failure-bounds.ts'
 import type { LetterId, QueueName } from './ids.ts'
 import { addDuration, type Instant, instantMax } from './instant.ts'
 import { type Failure, type ItemHead, isLetter, type LeasedHead, type WaitingHead } from './item.ts'
@@ -56,7 +56,13 @@ export type RetryRequest = Readonly<{
   chance?: number
   /** No retry can help: the item dies now, regardless of its attempts. */
   isDead: boolean
-  error: Readonly<{ errorCode?: string; errorClass?: string; message?: string; stack?: string }> | null
+  error: Readonly<{
+    errorCode?: string
+    errorClass?: string
+    message?: string
+    stack?: string
+    fingerprint?: string
+  }> | null
 }>
 
 type Rules = Pick<
@@ -228,16 +234,19 @@ export function createFailure(
 ): Failure {
   const before = item.failure
   const hasError = error.errorClass !== undefined || error.message !== undefined || error.stack !== undefined
+  // A worker that asks for a retry without an error adds nothing: keep the error of the earlier attempt.
+  const { errorClass = '', message = '', stack = '' } = (hasError ? error : before) ?? {}
+  const fingerprint = error.fingerprint ?? (hasError ? undefined : before?.fingerprint)
   return {
     errorCode: cutText(error.errorCode ?? errorCode, failureReasonMax),
-    // A worker that asks for a retry without an error adds nothing: keep the error of the earlier attempt.
-    errorClass: hasError ? cutText(error.errorClass ?? '', errorClassMax) : (before?.errorClass ?? ''),
-    message: hasError ? (error.message ?? '') : (before?.message ?? ''),
-    stack: hasError ? (error.stack ?? '') : (before?.stack ?? ''),
+    errorClass: cutText(errorClass, errorClassMax),
+    message,
+    stack,
     attempts: item.attempts,
     firstFailedAt: before?.firstFailedAt ?? now,
     lastFailedAt: now,
     worker: item.state === 'leased' ? item.lease.holder : (before?.worker ?? ''),
+    ...(fingerprint !== undefined && { fingerprint: cutText(fingerprint, fingerprintMax) }),
   }
 }
 

@@ -4,6 +4,7 @@ import { AutomaticRedrive } from './automatic-redrive.ts'
 import { CampaignService } from './campaigns/campaign-service.ts'
 import { createChanges } from './campaigns/watch.ts'
 import { Capture } from './capture.ts'
+import { createGroupActions } from './grouping/group-actions.ts'
 import type { Letters } from './letters.ts'
 import { type LettersParts, silent } from './parts.ts'
 import { createLetterActions } from './redrive.ts'
@@ -28,6 +29,7 @@ export function createLetters(given: LettersParts): Letters {
     ...createSearch(storage),
     ...actions,
     ...createUndo(storage, actions),
+    ...createGroupActions(parts),
     campaigns,
     within: (namespaces) => {
       const scoped = scopeStorage(storage, namespaces)

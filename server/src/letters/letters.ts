@@ -8,6 +8,7 @@ import type { Failure, Header, Item, Origin } from '../core/item.ts'
 import type { Attribution } from '../engine/engine.ts'
 import type { AuditRow } from '../storage/contract/audit.ts'
 import type { CampaignCounts, CampaignLetter, CampaignLetterState } from '../storage/contract/campaigns.ts'
+import type { CausesQuery } from '../storage/contract/groups.ts'
 import type {
   CancelRedriveResult,
   CountedBy,
@@ -29,6 +30,9 @@ import type {
   RedriveResult,
   RestoreResult,
 } from '../storage/contract/letters.ts'
+import type { CauseFacts, CausesPage } from './grouping/causes.ts'
+import type { PinnedSubject } from './grouping/group-actions.ts'
+import type { LetterLabel } from './labels.ts'
 
 export interface Letters {
   /**
@@ -55,18 +59,27 @@ export interface Letters {
   count(query: LetterCountsQuery): Promise<readonly LetterCount[]>
   countOpenSince(since: Instant): Promise<number>
   listGroups(query: GroupsQuery): Promise<readonly GroupFacts[]>
-  /**
-   * Returns a function that gives the slug under which each of these letters is counted. It is the slug of
-   * the letter's group. In a queue with too many causes, that can differ from the slug of the letter's own
-   * message.
-   */
-  computeSlugs(letters: readonly Item[]): Promise<(letter: Item) => string>
+  /** Returns a function that gives the label of each of these letters. */
+  labels(letters: readonly Item[]): Promise<(letter: Item) => LetterLabel>
+  /** Causes with a matching letter, those with the most letters first. */
+  causes(query: CausesQuery): Promise<CausesPage>
+  /** The cause with this key, or into which this key was merged; null: it does not exist. */
+  findCause(causeKey: string, filter: CountedFilter): Promise<CauseFacts | null>
   /**
    * False if the counts cannot answer exactly: above 10,000 groups, new letters are not counted by error
    * class.
    */
   areCountsExact(filter: CountedFilter, by?: readonly CountedBy[]): Promise<boolean>
   groupArrivals(groupIds: readonly GroupId[], since: Instant): Promise<readonly GroupArrivals[]>
+  /**
+   * Merges groups of one dead queue into one of them, at once for all their letters. Requests with the ids of
+   * merged groups mean the group that they are part of.
+   */
+  mergeGroups(into: GroupId, groupIds: readonly GroupId[], attribution: Attribution): Promise<GroupId>
+  /** Merges causes over all dead queues; the groups of each queue stay apart. Returns the key. */
+  mergeCauses(into: string, causeKeys: readonly string[], attribution: Attribution): Promise<string>
+  /** Shows a group, or all groups of a cause, with this title; null: with the learned one. */
+  pinTitle(subject: PinnedSubject, title: string | null, attribution: Attribution): Promise<void>
   /** Most recently archived first. Returns under the same conditions as `list`. */
   listArchived(query: ArchiveSearch): Promise<ArchivePage>
 

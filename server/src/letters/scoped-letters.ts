@@ -1,8 +1,8 @@
 /** Letters as a caller sees them who may act in some namespaces only: see storage/scope/scoped-storage.ts. */
 import { intersectScope } from '../core/access/scope.ts'
-import type { LetterId } from '../core/ids.ts'
+import type { GroupId, LetterId } from '../core/ids.ts'
 import { KnownError } from '../errors.ts'
-import type { LetterFilter } from '../storage/contract/letters.ts'
+import type { GroupFacts, LetterFilter } from '../storage/contract/letters.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 import { createLetterNotFoundError } from '../storage/shared/letter-not-found.ts'
 import { createQueueNotFoundError } from '../storage/shared/queue-checks.ts'
@@ -28,6 +28,7 @@ export function createScopedLetters(parts: ScopedLettersParts): Letters {
     ...createSearch(storage),
     ...actions,
     ...createUndo(storage, actions),
+    ...scopeGroupActions(parts),
     capture: async (queue, captured, attribution) => {
       if ((await storage.getQueue(queue)) === null) throw createQueueNotFoundError(queue)
       return letters.capture(queue, captured, attribution)
@@ -71,6 +72,60 @@ function scopeActions({ letters, storage, namespaces }: ScopedLettersParts): Act
       inScope(letterIds, (ids) => letters.cancelRedrives(ids, attribution)),
   }
 }
+
+type GroupActions = Pick<Letters, 'mergeGroups' | 'mergeCauses' | 'pinTitle'>
+
+/**
+ * A cause spans namespaces. A merge changes it everywhere, so its groups must all be visible to the caller.
+ */
+function scopeGroupActions({ letters, storage }: ScopedLettersParts): GroupActions {
+  const checkCauses = async (causes: readonly string[]): Promise<void> => {
+    const filter = { causes }
+    const visible = await storage.listGroups({ filter, countMax: groupsCompared, isEmptyToo: true })
+    const all = await letters.listGroups({ filter, countMax: groupsCompared, isEmptyToo: true })
+    if (all.length > visible.length)
+      throw new KnownError(
+        'ACCESS_DENIED',
+        'a cause has letters in other namespaces, and a merge changes it there too',
+      )
+  }
+  const readGroup = async (id: GroupId): Promise<GroupFacts> => {
+    const [group] = await storage.listGroups({ filter: { groupIds: [id] }, countMax: 1, isEmptyToo: true })
+    if (group === undefined) throw new KnownError('GROUP_NOT_FOUND', `group ${id} does not exist`)
+    return group
+  }
+  const readKey = async (causeKey: string): Promise<string> => {
+    const key = await storage.findCauseKey(causeKey)
+    if (key === null)
+      throw new KnownError('CAUSE_NOT_FOUND', `cause ${JSON.stringify(causeKey)} does not exist`)
+    return key
+  }
+  return {
+    mergeGroups: async (into, groupIds, attribution) => {
+      const causes = new Set<string>()
+      for (const id of [into, ...groupIds]) causes.add((await readGroup(id)).causeKey)
+      await checkCauses([...causes])
+      return letters.mergeGroups(into, groupIds, attribution)
+    },
+    mergeCauses: async (into, causeKeys, attribution) => {
+      const causes = new Set<string>()
+      for (const key of [into, ...causeKeys]) causes.add(await readKey(key))
+      await checkCauses([...causes])
+      return letters.mergeCauses(into, causeKeys, attribution)
+    },
+    pinTitle: async (subject, title, attribution) => {
+      if ('groupId' in subject) {
+        await readGroup(subject.groupId)
+        return letters.pinTitle(subject, title, attribution)
+      }
+      const causes = [await readKey(subject.causeKey)]
+      await checkCauses(causes)
+      return letters.pinTitle(subject, title, attribution)
+    },
+  }
+}
+
+const groupsCompared = 10_000
 
 function scopeCampaigns(campaigns: Campaigns, storage: StoreReads, namespaces: readonly string[]): Campaigns {
   /**

@@ -9,6 +9,8 @@ import type { StoreReads } from '../storage/contract/storage.ts'
 import type { SearchLimits } from '../storage/search/pacer.ts'
 import { searchAll, searchLetters } from '../storage/search/search-letters.ts'
 import { areRedrivesCounted, boundCounted } from '../storage/shared/counted-filter.ts'
+import { findCause, listCauses } from './grouping/causes.ts'
+import { createLabels } from './labels.ts'
 import { isRootId, toLetterUuid } from './letter-id.ts'
 import type {
   ArchivePage,
@@ -19,7 +21,6 @@ import type {
   LetterSearchPage,
   Letters,
 } from './letters.ts'
-import { createSlugs } from './slugs.ts'
 
 type Search = Pick<
   Letters,
@@ -31,7 +32,9 @@ type Search = Pick<
   | 'count'
   | 'countOpenSince'
   | 'listGroups'
-  | 'computeSlugs'
+  | 'labels'
+  | 'causes'
+  | 'findCause'
   | 'areCountsExact'
   | 'groupArrivals'
   | 'listArchived'
@@ -107,7 +110,9 @@ export function createSearch(storage: StoreReads, elapsedMs: () => number = () =
     count: (query) => storage.countLetters(query),
     countOpenSince: (since) => storage.countOpenSince(since),
     listGroups: (query) => storage.listGroups(query),
-    computeSlugs: createSlugs(storage),
+    labels: createLabels(storage),
+    causes: (query) => listCauses(storage, query),
+    findCause: (causeKey, filter) => findCause(storage, causeKey, filter),
     areCountsExact: (filter, by) => areCountsExact(storage, filter, by),
     groupArrivals: (groupIds, since) => storage.groupArrivals(groupIds, since),
     listArchived: (query) => searchArchive(storage, query, readLimits(query, elapsedMs)),
@@ -183,6 +188,7 @@ const countedNames = [
   'namespaces',
   'states',
   'groupIds',
+  'causes',
   'origins',
   'errorCodes',
   'slugs',

@@ -2,13 +2,15 @@ import type { Route } from '../http/route.ts'
 import { auditRoutes } from './audit/audit.ts'
 import { campaignRoutes } from './campaigns/campaigns.ts'
 import { campaignEventRoutes } from './campaigns/events.ts'
+import { causeRoutes } from './causes/causes.ts'
+import { groupChangeRoutes } from './causes/changes.ts'
+import { groupRoutes } from './causes/groups.ts'
 import { infoRoutes } from './info.ts'
 import { archiveRoutes } from './letters/archive.ts'
 import { captureRoutes } from './letters/capture.ts'
 import { letterCountRoutes } from './letters/counts.ts'
 import { discardRoutes } from './letters/discard.ts'
 import { exportRoutes } from './letters/export.ts'
-import { groupRoutes } from './letters/groups.ts'
 import { letterRoutes } from './letters/letters.ts'
 import { redriveRoutes } from './letters/redrive.ts'
 import { undoRoutes } from './letters/undo.ts'
@@ -23,9 +25,9 @@ import { secretRoutes } from './webhooks/secrets.ts'
 /**
  * The routes of Redrive's own API.
  *
- * `queues/`, `letters/`, `campaigns/` and `audit/` have the routes by resource. `filter/` reads and shows the
- * conditions that select letters. `values/` has cursors, durations, bytes and other values that several
- * routes share. A `…Spec` is the schema of a request, a `…View` the schema of an answer.
+ * `queues/`, `letters/`, `causes/`, `campaigns/` and `audit/` have the routes by resource. `filter/` reads
+ * and shows the conditions that select letters. `values/` has cursors, durations, bytes and other values that
+ * several routes share. A `…Spec` is the schema of a request, a `…View` the schema of an answer.
  */
 export const v1Routes: readonly Route[] = [
   ...infoRoutes,
@@ -41,6 +43,8 @@ export const v1Routes: readonly Route[] = [
   ...undoRoutes,
   ...archiveRoutes,
   ...groupRoutes,
+  ...causeRoutes,
+  ...groupChangeRoutes,
   ...campaignRoutes,
   ...campaignEventRoutes,
   ...auditRoutes,

@@ -27,6 +27,7 @@ export const permissions = [
   'letter.purge',
   'letter.restore',
   'letter.capture',
+  'group.write',
   'campaign.read',
   'campaign.write',
   'webhook.read',

@@ -26,6 +26,7 @@ export const standardRoles: Readonly<Record<string, readonly Permission[]>> = {
     'letter.redrive',
     'letter.discard',
     'letter.restore',
+    'group.write',
     'campaign.write',
   ],
 }

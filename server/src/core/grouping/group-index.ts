@@ -5,10 +5,8 @@
 import type { Cause } from '../cause.ts'
 import { candidatesMax, type GroupMatch, type GroupTemplate, matchGroup } from './match-group.ts'
 
-/** `isMerged`: the group is shown as another one, and takes no more letters of other causes. */
-export type IndexedGroup = Readonly<
-  GroupTemplate & { fingerprint: string; origin: string; bucket: string; isMerged: boolean }
->
+/** A group without a bucket takes no letters of other causes. */
+export type IndexedGroup = Readonly<GroupTemplate & { fingerprint: string; origin: string; bucket: string }>
 
 export class GroupIndex {
   readonly #ids = new Map<string, number>()
@@ -22,7 +20,7 @@ export class GroupIndex {
   /** Groups must be added in the order of their ids. */
   add(group: IndexedGroup): void {
     this.#ids.set(group.fingerprint, group.id)
-    if (group.isMerged || group.bucket === '') return
+    if (group.bucket === '') return
     const key = toCandidateKey(group)
     const candidates = this.#candidates.get(key) ?? []
     if (candidates.length < candidatesMax) candidates.push({ id: group.id, template: group.template })

@@ -23,7 +23,7 @@ function group(failures: readonly Told[]): number[] {
     }
     if (match.kind !== 'create') return match.id
     const id = next++
-    index.add({ ...cause, id, isMerged: false })
+    index.add({ ...cause, id })
     return id
   })
   const findRoot = (id: number): number => {

@@ -53,6 +53,12 @@ export function matchGroup(template: string, candidates: readonly GroupTemplate[
   return { kind: 'create' }
 }
 
+/** Whether one of the templates describes the letters of the other one. */
+export function areAlike(a: string, b: string): boolean {
+  const [first, second] = [readCached(a), readCached(b)]
+  return hasCompatibleStack(first, second) && (describes(first, second) || describes(second, first))
+}
+
 const signatures = new Map<string, Signature>()
 const cachedMax = 5_000
 

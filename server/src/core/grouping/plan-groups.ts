@@ -18,7 +18,7 @@ export type GroupsPlan = Readonly<{
   shared: ReadonlyMap<string, string>
   /** Stored groups whose template and title change. */
   widened: ReadonlyMap<number, WiderGroup>
-  /** Stored groups that are shown as another one from now on. */
+  /** Stored groups that another one covers: they become part of it. */
   merged: ReadonlyMap<number, number>
 }>
 
@@ -38,7 +38,7 @@ export function planGroups(wanted: readonly WantedCause[], candidates: readonly 
     if (match.kind === 'create') {
       const id = newIds + created.length
       created.push({ key, cause })
-      index.add({ ...cause, id, isMerged: false })
+      index.add({ ...cause, id })
       ids.set(key, id)
       continue
     }

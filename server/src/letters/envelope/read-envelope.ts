@@ -8,7 +8,7 @@
  * reported. Two envelopes that name different messages never become the same letter.
  */
 
-import { errorClassMax, failureReasonMax } from '../../core/failure-bounds.ts'
+import { errorClassMax, failureReasonMax, fingerprintMax } from '../../core/failure-bounds.ts'
 import { type Instant, usPerSecond } from '../../core/instant.ts'
 import { type Failure, type Header, historyMax, type Origin } from '../../core/item.ts'
 import { splitElements, splitFields } from '../../core/json-text.ts'
@@ -148,6 +148,7 @@ export function readFailure(reader: Fields, firstFailedAt: Instant, lastFailedAt
   const { classMax, reasonMax, messageMax, stackMax, nameMax } = envelopeBounds
   const error = reader.readObject('error_details')
   const errorClass = error.readText('exception_class', classMax) ?? ''
+  const fingerprint = error.readText('fingerprint', fingerprintMax) || undefined
   return {
     errorCode:
       reader.readText('error_code', reasonMax) ||
@@ -160,6 +161,7 @@ export function readFailure(reader: Fields, firstFailedAt: Instant, lastFailedAt
     firstFailedAt: Math.min(firstFailedAt, lastFailedAt),
     lastFailedAt,
     worker: reader.readText('worker_instance', nameMax) ?? '',
+    ...(fingerprint !== undefined && { fingerprint }),
   }
 }
 

@@ -19,7 +19,7 @@ const envelopeFields = [
   ...['error_details', 'error_code', 'retry_count', 'worker_instance', 'history'],
   ...['first_failure_at', 'last_failure_at', 'dead_lettered_at'],
 ]
-const errorFields = ['exception_class', 'message', 'stack_trace', 'code']
+const errorFields = ['exception_class', 'message', 'stack_trace', 'code', 'fingerprint']
 const failureFields = [
   ...['error_details', 'error_code', 'retry_count', 'worker_instance'],
   ...['failed_at', 'first_failure_at', 'last_failure_at'],

@@ -82,13 +82,15 @@ export interface LetterStore {
    * be within the last 24 hours.
    */
   countOpenSince(since: Instant, queues?: readonly QueueName[]): Promise<number>
-  /** Groups with the most matching letters first, then by id. */
-  listGroups(query: GroupsQuery): Promise<readonly GroupFacts[]>
-  /** The slugs of the groups that exist, in any order. The slug of a group never changes. */
-  groupSlugs(groupIds: readonly GroupId[]): Promise<readonly GroupSlug[]>
   /**
-   * The number of letters that died, or failed again, in each hour from `since` on. Hours without letters are
-   * left out. The store keeps these numbers for a week.
+   * Groups with the most matching letters first, then by id. Merged groups are part of the group that they
+   * are shown as.
+   */
+  listGroups(query: GroupsQuery): Promise<readonly GroupFacts[]>
+  /**
+   * The number of letters that died, or failed again, in each hour from `since` on. Groups that were merged
+   * into one of these count as part of it. Hours without letters are left out. The store keeps these numbers
+   * for a week.
    */
   groupArrivals(groupIds: readonly GroupId[], since: Instant): Promise<readonly GroupArrivals[]>
   /**
@@ -300,7 +302,10 @@ export type CountedFilter = Readonly<{
   /** Only letters in queues of these namespaces. */
   namespaces?: readonly string[]
   states?: readonly ListedState[]
+  /** Groups that were merged into these match too. */
   groupIds?: readonly GroupId[]
+  /** Keys of causes. */
+  causes?: readonly string[]
   origins?: readonly string[]
   errorCodes?: readonly string[]
   slugs?: readonly string[]
@@ -443,11 +448,16 @@ export type GroupFacts = Readonly<{
   id: GroupId
   queue: QueueName
   fingerprint: string
+  causeKey: string
   origin: string
   errorCode: string
   slug: string
   errorClass: string
+  /** The pinned title, or the learned one. */
   title: string
+  isTitlePinned: boolean
+  /** The groups that were merged into this one. */
+  mergedIds: readonly GroupId[]
   firstSeenAt: Instant
   /** When a letter of the group last died or failed again. The letter may have left the group since. */
   lastSeenAt: Instant
@@ -457,5 +467,4 @@ export type GroupFacts = Readonly<{
   count: number
   states: Readonly<Partial<Record<ListedState, number>>>
 }>
-export type GroupSlug = Readonly<{ id: GroupId; slug: string }>
 export type GroupArrivals = Readonly<{ groupId: GroupId; hour: Instant; count: number }>

@@ -23,6 +23,7 @@ import type { AuditCommand, AuditResults, AuditStore } from './audit.ts'
 import type { CampaignCommand, CampaignResults, CampaignStore } from './campaigns.ts'
 import type { CountStore } from './counts.ts'
 import type { DeliveryCommand, DeliveryResults, DeliveryStore } from './deliveries.ts'
+import type { GroupCommand, GroupResults, GroupStore } from './groups.ts'
 import type { ItemCommand, ItemResults, ItemStore } from './items.ts'
 import type { KafkaCommand, KafkaResults, KafkaStore } from './kafka.ts'
 import type { LetterCommand, LetterResults, LetterStore } from './letters.ts'
@@ -36,6 +37,7 @@ export interface Storage
     ArchiveStore,
     CountStore,
     LetterStore,
+    GroupStore,
     CampaignStore,
     WebhookStore,
     DeliveryStore,
@@ -84,6 +86,7 @@ export type Command =
   | AuditCommand
   | LockCommand
   | LetterCommand
+  | GroupCommand
   | CampaignCommand
   | AccessCommand
   | WebhookCommand
@@ -97,6 +100,7 @@ export type Results = QueueResults &
   AuditResults &
   LockResults &
   LetterResults &
+  GroupResults &
   CampaignResults &
   AccessResults &
   WebhookResults &

@@ -10,6 +10,7 @@ import { freezeIds, freezeLetters, skipLetters } from './campaigns/campaign-lett
 import { putCampaign } from './campaigns/campaigns.ts'
 import { recordAttempts } from './deliveries/attempts.ts'
 import { pruneDeliveries, putDelivery, recordDeliveryFigures } from './deliveries/deliveries.ts'
+import { mergeCausesByHand, mergeGroupsByHand, pinTitle } from './groups/change-groups.ts'
 import { advance } from './items/advance.ts'
 import { tryCompletePlain } from './items/complete-plain.ts'
 import { importItems } from './items/import.ts'
@@ -83,6 +84,9 @@ const handlers: Handlers = {
   'replan-redrives': executeOneByOne(replanRedrives),
   'postpone-redrives': executeOneByOne(postponeRedrives),
   'purge-archive': executeOneByOne(purgeArchive),
+  'merge-groups': executeOneByOne(mergeGroupsByHand),
+  'merge-causes': executeOneByOne(mergeCausesByHand),
+  'pin-title': executeOneByOne(pinTitle),
   'correct-leases': executeOneByOne(correctLeases),
   'put-campaign': executeOneByOne(putCampaign),
   'freeze-letters': executeOneByOne(freezeLetters),

@@ -27,6 +27,7 @@ import type {
   StoredDelivery,
 } from '../contract/deliveries.ts'
 import type { Difference } from '../contract/difference.ts'
+import type { CauseCount, CausesQuery, GroupLabel } from '../contract/groups.ts'
 import type { ItemsQuery } from '../contract/items.ts'
 import type {
   KafkaPosition,
@@ -39,7 +40,6 @@ import type {
 import type {
   GroupArrivals,
   GroupFacts,
-  GroupSlug,
   GroupsQuery,
   LetterCount,
   LetterCountsQuery,
@@ -90,6 +90,7 @@ import { reconcileCounts, verifyCounts } from './counts/verify.ts'
 import { listAttempts } from './deliveries/attempts.ts'
 import { getDelivery, listDeliveries, sumDeliveryFigures } from './deliveries/deliveries.ts'
 import { GroupCommit } from './group-commit.ts'
+import { findCauseKey, listCauses } from './groups/list-causes.ts'
 import { readNextDueAt } from './items/advance.ts'
 import { LeaseCursors } from './items/lease-cursors.ts'
 import { listArchive, listItems } from './items/list-items.ts'
@@ -100,7 +101,7 @@ import { GroupCache } from './letters/groups.ts'
 import { RepeatedImports } from './letters/import-letters.ts'
 import { findLetterIds } from './letters/letter-ids.ts'
 import { PrefetchedLetters } from './letters/letter-snapshots.ts'
-import { groupArrivals, groupSlugs, listGroups } from './letters/list-groups.ts'
+import { groupArrivals, listGroups, readGroupLabels } from './letters/list-groups.ts'
 import {
   findLettersByUuid,
   getLetters,
@@ -311,8 +312,16 @@ class PostgresStorage implements Storage {
     return this.#run(() => listGroups(this.#store.connections, query))
   }
 
-  groupSlugs(groupIds: readonly number[]): Promise<readonly GroupSlug[]> {
-    return this.#run(() => groupSlugs(this.#store.connections, groupIds))
+  readGroupLabels(groupIds: readonly number[]): Promise<readonly GroupLabel[]> {
+    return this.#run(() => readGroupLabels(this.#store.connections, groupIds))
+  }
+
+  listCauses(query: CausesQuery): Promise<readonly CauseCount[]> {
+    return this.#run(() => listCauses(this.#store.connections, query))
+  }
+
+  findCauseKey(causeKey: string): Promise<string | null> {
+    return this.#run(() => findCauseKey(this.#store.connections, causeKey))
   }
 
   groupArrivals(groupIds: readonly number[], since: Instant): Promise<readonly GroupArrivals[]> {

@@ -162,7 +162,9 @@ type LetterReads = Pick<
   | 'findRanges'
   | 'countLetters'
   | 'listGroups'
-  | 'groupSlugs'
+  | 'listCauses'
+  | 'findCauseKey'
+  | 'readGroupLabels'
   | 'groupArrivals'
   | 'listEdits'
 >
@@ -202,7 +204,18 @@ function scopeLetterReads(
     findRanges: async (query) => storage.findRanges({ ...query, filter: within(query.filter) }),
     countLetters: async (query) => storage.countLetters({ ...query, filter: within(query.filter) }),
     listGroups,
-    groupSlugs: async (groupIds) => storage.groupSlugs(await selectGroups(groupIds)),
+    listCauses: (query) => storage.listCauses({ ...query, filter: within(query.filter) }),
+    findCauseKey: async (causeKey) => {
+      const found = await storage.findCauseKey(causeKey)
+      if (found === null) return null
+      const groups = await listGroups({ filter: { causes: [found] }, countMax: 1, isEmptyToo: true })
+      return groups.length === 0 ? null : found
+    },
+    readGroupLabels: async (groupIds) => {
+      const labels = await storage.readGroupLabels(groupIds)
+      const shown = new Set(await selectGroups([...new Set(labels.map(({ shownAs }) => shownAs))]))
+      return labels.filter(({ shownAs }) => shown.has(shownAs))
+    },
     groupArrivals: async (groupIds, since) => storage.groupArrivals(await selectGroups(groupIds), since),
     listEdits: async (letterId) =>
       (await readNamespaces([letterId])).length === 0 ? [] : storage.listEdits(letterId),

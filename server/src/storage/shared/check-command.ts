@@ -71,6 +71,9 @@ const checks: Checks = {
     checkText('actor', actor)
   },
   'purge-archive': ({ archivedBefore }) => checkInstant('archivedBefore', archivedBefore),
+  'pin-title': ({ title }) => {
+    if (title !== null) checkText('title', title)
+  },
   'put-campaign': ({ id, state, version }) => {
     if (id === '') throw new KnownError('BAD_REQUEST', 'the id of a campaign cannot be empty')
     checkText('id', id)

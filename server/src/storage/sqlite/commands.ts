@@ -9,6 +9,7 @@ import { freezeIds, freezeLetters, skipLetters } from './campaigns/campaign-lett
 import { putCampaign } from './campaigns/campaigns.ts'
 import { recordAttempts } from './deliveries/attempts.ts'
 import { pruneDeliveries, putDelivery, recordDeliveryFigures } from './deliveries/deliveries.ts'
+import { mergeCausesByHand, mergeGroupsByHand, pinTitle } from './groups/change-groups.ts'
 import { advance } from './items/advance.ts'
 import { importItems } from './items/import.ts'
 import { lease } from './items/lease.ts'
@@ -76,6 +77,9 @@ const handlers: Handlers = {
   'replan-redrives': replanRedrives,
   'postpone-redrives': postponeRedrives,
   'purge-archive': purgeArchive,
+  'merge-groups': mergeGroupsByHand,
+  'merge-causes': mergeCausesByHand,
+  'pin-title': pinTitle,
   'correct-leases': correctLeases,
   'put-campaign': putCampaign,
   'freeze-letters': freezeLetters,

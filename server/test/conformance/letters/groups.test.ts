@@ -44,13 +44,18 @@ describeStores('groups of letters', (given) => {
     const [group, ...others] = await groups()
     expect(others).toEqual([])
     const [letter] = await given.storage.getLetters(ids)
-    const { fingerprint, origin, errorCode, slug, errorClass, title } = toCause(letter?.failure ?? null, {
-      name: work,
-    })
+    const { fingerprint, causeKey, origin, errorCode, slug, errorClass, title } = toCause(
+      letter?.failure ?? null,
+      {
+        name: work,
+      },
+    )
     expect(group).toEqual({
       id: letter?.groupId,
       queue: letters,
-      ...{ fingerprint, origin, errorCode, slug, errorClass, title },
+      ...{ fingerprint, causeKey, origin, errorCode, slug, errorClass, title },
+      isTitlePinned: false,
+      mergedIds: [],
       firstSeenAt: noon + 1,
       lastSeenAt: noon + 333,
       sampleId: ids[2],
@@ -303,7 +308,7 @@ describeStores('groups of letters', (given) => {
       expect(await count(asked), JSON.stringify(filter)).toEqual(sum)
       expect(await listed(asked), JSON.stringify(filter)).toBe(matching)
     }
-    const slugs = await given.storage.groupSlugs([a?.groupId ?? -1, known?.groupId ?? -1, 1_000_000_000])
+    const slugs = await given.storage.readGroupLabels([a?.groupId ?? -1, known?.groupId ?? -1, 1_000_000_000])
     expect(new Map(slugs.map(({ id, slug }) => [id, slug]))).toEqual(
       new Map([
         [a?.groupId, 'other'],

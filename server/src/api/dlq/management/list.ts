@@ -119,11 +119,11 @@ export const listRoute = route({
     const numbered = createNumberedQuery(query, times, page_size)
     const total = await readKnownTotal(letters, numbered, context.clock.now())
     const found = numbered === null ? emptyPage : await readNumberedPage(letters, { ...numbered, ...total })
-    const slugOf = await letters.computeSlugs(found.letters)
+    const labelOf = await letters.labels(found.letters)
     const asked = { page, page_size, reason: reason ?? null, from: from ?? null, to: to ?? null }
     logEvent('dlq.list', startedMs, asked, request, context)
     return createSuccess({
-      items: found.letters.map((item) => viewEntry(item, slugOf(item))),
+      items: found.letters.map((item) => viewEntry(item, labelOf(item).slug)),
       page,
       page_size,
       total: found.total,

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { type Static, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
-import { errorClassMax, failureReasonMax } from '../../../core/failure-bounds.ts'
+import { errorClassMax, failureReasonMax, fingerprintMax } from '../../../core/failure-bounds.ts'
 import type { RetryRequest } from '../../../core/transitions.ts'
 import { createBadRequest } from '../protocol/fault.ts'
 
@@ -17,6 +17,7 @@ const ErrorHeader = Type.Object(
     message: Type.Optional(Type.String()),
     stack: Type.Optional(Type.String()),
     error_code: Type.Optional(Type.String({ minLength: 1, maxLength: failureReasonMax })),
+    fingerprint: Type.Optional(Type.String({ minLength: 1, maxLength: fingerprintMax })),
   },
   { additionalProperties: false },
 )
@@ -31,8 +32,8 @@ export const reportedErrorHeader = Type.Object({
       maxLength: headerBytesMax,
       contentMediaType: 'application/json',
       description:
-        'Why the items of this call failed: a JSON object with any of error_class, message, stack and ' +
-        'error_code. It becomes the failure of the dead letter. Write other than ASCII characters as UTF-8 or \\uXXXX.',
+        'Why the items of this call failed: a JSON object with any of error_class, message, stack, error_code ' +
+        'and fingerprint (your own name of the cause, which decides the group). It becomes the failure of the dead letter. Write other than ASCII characters as UTF-8 or \\uXXXX.',
       examples: ['{"error_class":"CardRefused","message":"no funds","error_code":"refused"}'],
     }),
   ),
@@ -46,12 +47,13 @@ export function readReportedError(header: string | readonly string[] | undefined
       `X-Redrive-Error is invalid; cannot be greater than '${headerBytesMax}' characters`,
     )
   }
-  const { error_class, message, stack, error_code } = parseHeader(text)
+  const { error_class, message, stack, error_code, fingerprint } = parseHeader(text)
   return {
     ...(error_code !== undefined && { errorCode: error_code }),
     ...(error_class !== undefined && { errorClass: error_class }),
     ...(message !== undefined && { message }),
     ...(stack !== undefined && { stack }),
+    ...(fingerprint !== undefined && { fingerprint }),
   }
 }
 
@@ -66,7 +68,7 @@ function parseHeader(header: string): Static<typeof ErrorHeader> {
   }
   if (!check.Check(value)) {
     throw createBadRequest(
-      'X-Redrive-Error is invalid; it can have only error_class, message, stack and error_code, all of them texts',
+      'X-Redrive-Error is invalid; it can have only error_class, message, stack, error_code and fingerprint, all of them texts',
     )
   }
   return value

@@ -78,12 +78,12 @@ export const campaignRoutes = [
       const letters = context.letters()
       const { signal } = abortOnDisconnect(reply)
       const preview = await letters.campaigns.preview(spec, { isCountedExactly, signal })
-      const slugOf = await letters.computeSlugs(preview.sample)
+      const labelOf = await letters.labels(preview.sample)
       return {
         is_exact: preview.isExact,
         count: preview.count,
         examined_count: preview.examinedCount,
-        sample: preview.sample.map((item) => viewSummary(item, slugOf(item))),
+        sample: preview.sample.map((item) => viewSummary(item, labelOf(item))),
         targets: preview.targets.map((target) => ({ ...target })),
         statuses: countByStatus(preview.byState),
         warnings: [...preview.warnings],

@@ -50,6 +50,7 @@ export const countedFields = {
       description: 'Letters in this group. With several values: any of them.',
     }),
   ),
+  cause_id: oneOrMore('Letters with this cause, in all dead queues.', 64),
   origin: oneOrMore('Letters that came from this queue, topic, or channel and consumer.'),
   retry_count_min: Type.Optional(
     Type.Integer({ ...retryCount, description: 'Letters with at least this number of failed redrives.' }),

@@ -136,6 +136,7 @@ function readCounted(spec: CountedSpec, refuse: Refuse): CountedFilter {
   const slugs = toList(spec.slug)
   const errorClasses = toList(spec.error_class)
   const groupIds = toList(spec.group_id)
+  const causes = toList(spec.cause_id)
   const origins = toList(spec.origin)
   return {
     ...(queues !== undefined && { queues }),
@@ -145,6 +146,7 @@ function readCounted(spec: CountedSpec, refuse: Refuse): CountedFilter {
     ...(slugs !== undefined && { slugs }),
     ...(errorClasses !== undefined && { errorClasses }),
     ...(groupIds !== undefined && { groupIds }),
+    ...(causes !== undefined && { causes }),
     ...(origins !== undefined && { origins }),
     ...(retryCount !== undefined && { retryCount }),
   }

@@ -56,11 +56,11 @@ export const archiveRoutes = [
         ...(after !== undefined && { after }),
         countMax: limit,
       })
-      const readSlug = await letters.computeSlugs(page.letters.map(({ item }) => item))
+      const labelOf = await letters.labels(page.letters.map(({ item }) => item))
       const { next } = page
       return {
         letters: page.letters.map(({ item, archivedAt: at }) => ({
-          ...viewSummary(item, readSlug(item)),
+          ...viewSummary(item, labelOf(item)),
           archived_at: formatInstant(at),
         })),
         next_cursor: next === null ? null : writeLetterCursor(next, list),

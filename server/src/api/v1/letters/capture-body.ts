@@ -41,7 +41,9 @@ export const envelopeFields = {
     'The Kafka cluster of original_topic. With a cluster, a queue with the name of the topic is not a target.',
   ),
   headers: field('{"name": "value"}, or [["name", "value"]] to keep order and repeated names.'),
-  error_details: field('The error: {"exception_class", "message", "stack_trace", "code"}.'),
+  error_details: field(
+    'The error: {"exception_class", "message", "stack_trace", "code", "fingerprint"}. fingerprint is your own name of the cause, which decides the group.',
+  ),
   error_code: field(
     'A short code of the failure. Default: code of error_details, or derived from the exception class.',
   ),

@@ -11,7 +11,7 @@ const createLetter = (id: string) =>
   anItem({ id, rootId: id, deadLetteredAt: noon, origin: anOrigin(), failure: aFailure() })
 
 function exportLines(first: LetterBatch | undefined, batches: AsyncGenerator<LetterBatch>) {
-  const letters = { computeSlugs: async () => () => 'slug', campaigns: {} as never }
+  const letters = { labels: async () => () => ({ slug: 'slug', groupId: 1 }), campaigns: {} as never }
   const source = { batches, first, letters, after: undefined, list, order: 'deadLetteredAt' } as const
   return writeExportLines(source, new AbortController().signal, () => {})
 }

@@ -1,5 +1,6 @@
 /** The lines of an export. */
 import type { Item } from '../../../core/item.ts'
+import type { LetterLabel } from '../../../letters/labels.ts'
 import type { LetterBatch, Letters } from '../../../letters/letters.ts'
 import type { LetterCursor, LetterOrder } from '../../../storage/contract/letters.ts'
 import { Capacity, createOverloadedError } from '../../http/capacity.ts'
@@ -26,7 +27,7 @@ export type ExportEndView = Readonly<{
 export type ExportSource = Readonly<{
   batches: AsyncGenerator<LetterBatch>
   first: LetterBatch | undefined
-  letters: Pick<Letters, 'computeSlugs' | 'campaigns'>
+  letters: Pick<Letters, 'labels' | 'campaigns'>
   after: LetterCursor | undefined
   list: string
   order: LetterOrder
@@ -84,19 +85,19 @@ export async function* writeExportLines(
 }
 
 async function* writeLetterLines(
-  { batches, first, letters: { computeSlugs, campaigns }, list, order }: ExportSource,
+  { batches, first, letters: { labels, campaigns }, list, order }: ExportSource,
   progress: Progress,
   signal: AbortSignal,
 ): AsyncGenerator<Part> {
   const campaignNames = new Map<string, string>()
   for (let batch = first; batch !== undefined; ) {
-    const readSlug = await computeSlugs(batch.letters)
+    const labelOf = await labels(batch.letters)
     await addCampaignNames(campaignNames, batch.letters, campaigns)
     for (const item of batch.letters) {
       // Each line has its cursor: a client that is disconnected has only the last complete line.
       const position = { value: item[order] ?? 0, id: item.id }
       const payload = await viewLargePayload(item.payload, 'text', neverJson)
-      const letter = { ...viewExported(item, readSlug(item), campaignNames), payload }
+      const letter = { ...viewExported(item, labelOf(item), campaignNames), payload }
       yield* takeTurns(writeJsonParts({ ...letter, cursor: writeLetterCursor(position, list) }))
       yield '\n'
       progress.next = position
@@ -117,9 +118,13 @@ const neverJson = async (): Promise<boolean> => false
 export type ExportedLetterView = ReturnType<typeof viewExported> &
   Readonly<{ payload: PayloadView; cursor: string }>
 
-function viewExported(item: Item, slug: string, campaignNames: ReadonlyMap<string, string>) {
+function viewExported(
+  item: Item,
+  { slug, groupId }: LetterLabel,
+  campaignNames: ReadonlyMap<string, string>,
+) {
   return {
-    ...viewFields(item),
+    ...viewFields(item, groupId),
     headers: viewHeaders(item),
     failures: viewFailures(item, slug),
     redrives: viewRedrives(item, campaignNames),

@@ -106,17 +106,18 @@ async function viewLetter<Payload>(
   view: (payload: Uint8Array) => Payload,
 ) {
   const campaignNames = new Map<string, string>()
-  const [readSlug] = await Promise.all([
-    letters.computeSlugs([item]),
+  const [labelOf] = await Promise.all([
+    letters.labels([item]),
     addCampaignNames(campaignNames, [item], letters.campaigns),
   ])
+  const { slug, groupId } = labelOf(item)
   const payloads = await Promise.all([item, ...edits].map(({ payload }) => view(payload)))
   return {
-    ...viewFields(item),
+    ...viewFields(item, groupId),
     archived_at: formatTimeOrNull(archivedAt),
     payload: payloads[0] as Awaited<Payload>,
     headers: viewHeaders(item),
-    failures: viewFailures(item, readSlug(item)),
+    failures: viewFailures(item, slug),
     redrives: viewRedrives(item, campaignNames),
     edits: edits.map((edit, index) => ({
       number: edit.number,

@@ -3,6 +3,7 @@ import { type Static, Type } from 'typebox'
 import type { Failure, Item, Origin, RedriveRecord } from '../../../core/item.ts'
 import { describeDiscard } from '../../../core/letter.ts'
 import { toReasonSlug } from '../../../core/reason.ts'
+import type { LetterLabel } from '../../../letters/labels.ts'
 import { letterStatuses, toLetterStatus } from '../../../ops/letter-status.ts'
 import type { ListedState } from '../../../storage/contract/items.ts'
 import type { ListedLetter } from '../../../storage/contract/letters.ts'
@@ -45,6 +46,10 @@ const failureFields = {
   first_failed_at: time('When the first attempt failed.'),
   last_failed_at: time('When the last attempt failed.'),
   worker: text('The worker of the last attempt.'),
+  fingerprint: nullable(
+    Type.String(),
+    'The name that the worker gave to the cause, which decides the group.',
+  ),
 }
 const ShortFailureView = component('ShortFailure', Type.Object(failureFields))
 export const FailureView = component(
@@ -136,7 +141,11 @@ export const StatusCounts = component(
 
 const messageLengthMax = 1_000
 
-export function viewFields(item: Item): {
+/** `groupId`: the group that the letter is shown in. */
+export function viewFields(
+  item: Item,
+  groupId: number | null,
+): {
   [K in keyof typeof letterFields]: Static<(typeof letterFields)[K]>
 } {
   const { letter } = item
@@ -146,7 +155,7 @@ export function viewFields(item: Item): {
     status: toLetterStatus(item.state),
     source_id: item.sourceId,
     origin: item.origin === null ? null : viewOrigin(item.origin),
-    group_id: item.groupId,
+    group_id: groupId,
     retry_count: item.retryCount,
     requeue_count: letter?.requeueCount ?? 0,
     dead_lettered_at: formatTimeOrNull(item.deadLetteredAt),
@@ -162,11 +171,10 @@ export function viewFields(item: Item): {
   }
 }
 
-/** `slug` is the slug of the letter's group. */
-export function viewSummary(item: ListedLetter, slug: string): LetterSummary {
+export function viewSummary(item: ListedLetter, { slug, groupId }: LetterLabel): LetterSummary {
   const failure = item.failure === null ? null : viewShortFailure(item.failure, slug)
   return {
-    ...viewFields(item),
+    ...viewFields(item, groupId),
     failure:
       failure === null
         ? null
@@ -190,6 +198,7 @@ function viewShortFailure(failure: Failure, slug: string): Static<typeof ShortFa
     first_failed_at: formatInstant(failure.firstFailedAt),
     last_failed_at: formatInstant(failure.lastFailedAt),
     worker: failure.worker,
+    fingerprint: failure.fingerprint ?? null,
   }
 }
 

@@ -61,10 +61,10 @@ export const letterRoutes = [
         countMax: limit,
         bytes: 'head',
       })
-      const readSlug = await letters.computeSlugs(page.letters)
+      const labelOf = await letters.labels(page.letters)
       const { next } = page
       return {
-        letters: page.letters.map((letter) => viewSummary(letter, readSlug(letter))),
+        letters: page.letters.map((letter) => viewSummary(letter, labelOf(letter))),
         next_cursor: next === null ? null : writeLetterCursor(next, list),
         examined_count: page.examinedCount,
         is_complete: next === null || page.letters.length >= limit,

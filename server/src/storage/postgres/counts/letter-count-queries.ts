@@ -7,6 +7,7 @@ import { readNumber, readText } from '../../shared/row-values.ts'
 import { prepareStatement, type Row, type Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { encodeTexts } from '../connection/encode-arrays.ts'
+import { resolveGroups } from '../groups/resolve-groups.ts'
 import { stateNames } from '../items/rows.ts'
 import {
   type ConditionColumns,
@@ -20,7 +21,7 @@ import { minutesPerHour, openStates, usPerMinute } from './letter-counts.ts'
 const byColumns: Record<CountedBy, string> = {
   queue: 'q.name',
   state: 'c.state',
-  group: 'c.group_id',
+  group: 'coalesce(g.merged_into, g.id)',
   origin: 'g.origin',
   errorCode: 'g.reason',
   slug: 'g.slug',
@@ -32,7 +33,8 @@ export async function countLetters(
   connections: Connections,
   query: LetterCountsQuery,
 ): Promise<LetterCount[]> {
-  const rows = await connections.read(...prepareCount(query))
+  const filter = await resolveGroups({ query: connections.read.bind(connections) }, query.filter)
+  const rows = await connections.read(...prepareCount({ ...query, filter }))
   return rows.map((row) => decodeCount(row, query.by))
 }
 
@@ -69,7 +71,7 @@ export function prepareCount(query: LetterCountsQuery): [Statement, unknown[]] {
   const isBySlug = table === 'slug_sums'
   const columns = by.map((name) => (isBySlug && name === 'slug' ? 'c.slug' : byColumns[name]))
   const isGrouped =
-    table === 'letter_counts' && (hasGroupConditions(filter) || columns.some((name) => name.startsWith('g.')))
+    table === 'letter_counts' && (hasGroupConditions(filter) || columns.some((name) => name.includes('g.')))
   const conditions = readConditions(filter)
   const inner = listInnerColumns(by, isGrouped, columns.includes('c.slug'))
   const conditionColumns: ConditionColumns = isBySlug ? { ...countColumns, slug: 'c.slug' } : countColumns

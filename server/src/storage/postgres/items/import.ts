@@ -1,3 +1,4 @@
+import { compileRules } from '../../../core/grouping/rules.ts'
 import type { Import, ImportResult } from '../../contract/items.ts'
 import { createImportedItem } from '../../shared/new-item.ts'
 import { checkImport, refuseRepeats } from '../../shared/queue-checks.ts'
@@ -43,10 +44,13 @@ async function createRows(transaction: Transaction, command: Import): Promise<St
   checkImport(queueRow.queue, items)
   await transaction.lockPartitions([{ queueRow, partition }])
   const ids = transaction.allocateIds(queueRow, partition, now, items.length)
+  const rules = compileRules(queueRow.queue.groupingRules)
   const groupIds = await findOrCreateGroups(
     transaction,
-    items.map(({ failure = null, origin = null, deadLetteredAt }) => ({
+    items.map(({ failure = null, origin = null, payload, deadLetteredAt }) => ({
       queueId: queueRow.id,
+      rules,
+      payload,
       failure,
       origin,
       seenAt: deadLetteredAt ?? now,

@@ -54,8 +54,16 @@ const rewriteStatement: Statement = {
 export async function rewriteRows(transaction: Transaction, rows: readonly RewrittenRow[]): Promise<void> {
   if (rows.length === 0) return
   const needsGroup = ({ before, after }: RewrittenRow) => isRegrouped(before, after.item)
-  const regrouped = rows.filter(needsGroup).map(({ after }) => after)
-  const grouped = regrouped.length === 0 ? [] : await assignGroups(transaction, regrouped, false)
+  const needing = rows.filter(needsGroup)
+  const grouped =
+    needing.length === 0
+      ? []
+      : await assignGroups(
+          transaction,
+          needing.map(({ after }) => after),
+          false,
+          needing.map(({ before: { partition, id }, after }) => ({ queueId: after.queueId, partition, id })),
+        )
   for (const { queueId, item } of grouped) transaction.countChanges.failAgain(queueId, item)
   let at = 0
   const afters = rows.map((row) => (needsGroup(row) ? (grouped[at++] as StoredHead) : row.after))
@@ -115,6 +123,7 @@ export async function moveRows(
     transaction,
     rows.map(({ target, letter }) => ({ queueId: target.id, queue: target.queue, item: letter })),
     true,
+    rows.map(({ queueRow, item: { partition, id } }) => ({ queueId: queueRow.id, partition, id })),
   )
   const inserted = await transaction.connection.query(moveStatement, [
     ...encodeKeys(rows),

@@ -16,14 +16,24 @@ import { type Cause, foldCause, toCause } from '../../../core/cause.ts'
 import type { IndexedGroup } from '../../../core/grouping/group-index.ts'
 import { candidatesMax, matchGroup } from '../../../core/grouping/match-group.ts'
 import { type GroupsPlan, planGroups } from '../../../core/grouping/plan-groups.ts'
+import { type CompiledRules, compileRules, ruleBounds } from '../../../core/grouping/rules.ts'
 import type { Instant } from '../../../core/instant.ts'
 import type { Failure, Origin } from '../../../core/item.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
-import type { Row, Statement } from '../connection/connection.ts'
+import { readBytesOrNull, readNumber, readText } from '../../shared/row-values.ts'
+import type { Connection, Row, Statement } from '../connection/connection.ts'
 import { encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import { StaleReadError } from '../connection/errors.ts'
+import {
+  coverGroups,
+  findAliasedKeys,
+  listAlike,
+  lockCauses,
+  lockGroups,
+  mergeAlikeCauses,
+} from '../groups/merge-groups.ts'
 import type { StoredHead } from '../items/rows.ts'
 import type { Transaction } from '../transaction.ts'
+import { ownPayload } from '../webhooks/jobs.ts'
 
 const cachedMax = 100_000
 
@@ -84,9 +94,9 @@ const countGroups: Statement = {
 const insertGroups: Statement = {
   name: 'insert-groups',
   text: `insert into redrive.groups (queue_id, fingerprint, cause_key, bucket, origin, reason, slug, error_class, title,
-      template, first_seen_at)
+      template, first_seen_at, merged_into)
     select * from unnest($1::int4[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-      $9::text[], $10::text[], $11::int8[])
+      $9::text[], $10::text[], $11::int8[], $12::int4[])
     on conflict (queue_id, fingerprint) do nothing returning queue_id, fingerprint, id, first_seen_at`,
 }
 
@@ -97,37 +107,13 @@ const findCandidates: Statement = {
     cross join lateral (
       select f.queue_id, f.id, f.fingerprint, f.origin, f.bucket, f.template from redrive.groups f
       where f.bucket = w.bucket and f.bucket <> '' and f.queue_id = w.queue_id and f.origin = w.origin
-        and f.merged_into is null
       order by f.id limit ${candidatesMax}) g`,
-}
-
-/** The groups of all queues that may have the same cause, the oldest first. */
-const findCauses: Statement = {
-  name: 'find-causes',
-  text: `select g.* from unnest($1::text[]) as w(bucket)
-    cross join lateral (
-      select f.id, f.bucket, f.template, f.cause_key from redrive.groups f
-      where f.bucket = w.bucket and f.bucket <> '' and f.merged_into is null order by f.id limit ${candidatesMax}) g`,
-}
-
-/** In the order of the queues, so that writers do not wait for each other in a circle. */
-const lockGroups: Statement = {
-  name: 'lock-groups-of-queues',
-  text: `select pg_advisory_xact_lock(hashtext('redrive group merges'), w.queue_id)
-    from (select unnest($1::int4[]) as queue_id order by 1) w`,
 }
 
 const widenGroups: Statement = {
   name: 'widen-groups',
   text: `update redrive.groups g set template = w.template, title = w.title
     from unnest($1::int4[], $2::text[], $3::text[]) as w(id, template, title) where g.id = w.id`,
-}
-
-const mergeIntoGroups: Statement = {
-  name: 'merge-into-groups',
-  text: `update redrive.groups g set merged_into = w.root
-    from unnest($1::int4[], $2::int4[]) as w(id, root)
-    where g.id = w.id or (g.merged_into = w.id and g.merged_into is not null)`,
 }
 
 /**
@@ -173,9 +159,38 @@ export async function lowerFirstSeen(transaction: Transaction): Promise<void> {
   for (const [groupId, at] of earlier) transaction.putFirstSeen(groupId, at)
 }
 
+export type RowKey = Readonly<{ queueId: number; partition: number; id: string }>
+
+const rulePayloads: Statement = {
+  name: 'payloads-for-rules',
+  text: `select w.id, f.payload from unnest($1::int4[], $2::int4[], $3::text[]) as w(queue_id, partition, id)
+    cross join lateral (
+      select ${ownPayload} as payload from redrive.items t
+      where t.queue_id = w.queue_id and t.partition = w.partition and t.id = w.id
+        and octet_length(t.payload) <= ${ruleBounds.payloadMax} offset 0) f`,
+}
+
+async function readRulePayloads(
+  connection: Connection,
+  rows: readonly RowKey[],
+): Promise<Map<string, Uint8Array>> {
+  if (rows.length === 0) return new Map()
+  const found = await connection.query(rulePayloads, [
+    encodeInt4s(rows.map(({ queueId }) => queueId)),
+    encodeInt4s(rows.map(({ partition }) => partition)),
+    encodeTexts(rows.map(({ id }) => id)),
+  ])
+  return new Map(
+    found.map((row) => [readText(row, 'id'), readBytesOrNull(row, 'payload') ?? new Uint8Array()]),
+  )
+}
+
 type WantedGroup = Readonly<{ queueId: number; cause: Cause; seenAt: number }>
 type GroupedItem = Readonly<{
   queueId: number
+  rules: CompiledRules | undefined
+  /** The payload, if a rule of the queue needs it. */
+  payload: Uint8Array | undefined
   failure: Failure | null
   origin: Origin | null
   seenAt: number
@@ -187,9 +202,9 @@ export async function findOrCreateGroups(
   items: readonly GroupedItem[],
 ): Promise<(number | null)[]> {
   const wanted = new Map<string, WantedGroup>()
-  const keys = items.map(({ queueId, failure, origin, seenAt }) => {
+  const keys = items.map(({ queueId, rules, payload, failure, origin, seenAt }) => {
     if (origin === null) return null
-    const cause = toCause(failure, origin)
+    const cause = toCause(failure, origin, rules, payload)
     const key = groupKey(queueId, cause.fingerprint)
     if (transaction.getGroupId(key) === undefined && !wanted.has(key))
       wanted.set(key, { queueId, cause, seenAt })
@@ -199,15 +214,24 @@ export async function findOrCreateGroups(
   return keys.map((key) => (key === null ? null : getLoaded(transaction, key)))
 }
 
-/** The items with their groups. `isNew`: they died now; otherwise they are letters that failed again. */
+/**
+ * The items with their groups. `isNew`: they died now; otherwise they are letters that failed again. `rows`:
+ * where each of them is stored until now.
+ */
 export async function assignGroups(
   transaction: Transaction,
   stored: readonly StoredHead[],
   isNew: boolean,
+  rows: readonly RowKey[],
 ): Promise<StoredHead[]> {
+  const rules = stored.map(({ queue }) => compileRules(queue.groupingRules))
+  const wanted = rows.filter((_, index) => rules[index]?.readsPayload === true)
+  const payloads = await readRulePayloads(transaction.connection, wanted)
   const items = stored.map(
-    ({ queueId, item: { failure, origin, deadLetteredAt, createdAt, updatedAt } }) => ({
+    ({ queueId, item: { failure, origin, deadLetteredAt, createdAt, updatedAt } }, index) => ({
       queueId,
+      rules: rules[index],
+      payload: payloads.get(rows[index]?.id ?? ''),
       failure,
       origin,
       seenAt: isNew ? (deadLetteredAt ?? createdAt) : updatedAt,
@@ -252,10 +276,10 @@ async function joinGroups(transaction: Transaction, unknown: Map<string, WantedG
   let plans = await planJoins(transaction, comparable)
   const isChange = plans.some(({ created, widened }) => created.length > 0 || widened.size > 0)
   if (isChange) {
-    await transaction.connection.query(lockGroups, [encodeInt4s(listQueueIds(unknown.values()))])
+    await lockGroups(transaction.connection, listQueueIds(unknown.values()))
     // Read again: another transaction may have changed the groups before this one got the lock.
     plans = await planJoins(transaction, comparable)
-    await writeJoins(transaction, plans)
+    await writeJoins(transaction, plans, comparable)
   }
   const missing = new Map(unknown)
   const shared: FoldedKey[] = []
@@ -309,11 +333,14 @@ function toIndexedGroup(row: Row): IndexedGroup {
     origin: readText(row, 'origin'),
     bucket: readText(row, 'bucket'),
     template: readText(row, 'template'),
-    isMerged: false,
   }
 }
 
-async function writeJoins({ connection }: Transaction, plans: readonly GroupsPlan[]): Promise<void> {
+async function writeJoins(
+  { connection }: Transaction,
+  plans: readonly GroupsPlan[],
+  wanted: readonly (readonly [string, WantedGroup])[],
+): Promise<void> {
   const widened = plans.flatMap((plan) => [...plan.widened])
   if (widened.length > 0) {
     await connection.query(widenGroups, [
@@ -322,13 +349,22 @@ async function writeJoins({ connection }: Transaction, plans: readonly GroupsPla
       encodeTexts(widened.map(([, { title }]) => title)),
     ])
   }
-  const merged = plans.flatMap((plan) => [...plan.merged])
-  if (merged.length > 0) {
-    await connection.query(mergeIntoGroups, [
-      encodeInt4s(merged.map(([id]) => id)),
-      encodeInt4s(merged.map(([, root]) => root)),
-    ])
+  if (widened.length > 0) {
+    const buckets = uniqueBuckets(wanted.map(([, each]) => each))
+    await mergeAlikeCauses(
+      connection,
+      buckets,
+      widened.map(([id]) => id),
+    )
   }
+  await coverGroups(
+    connection,
+    plans.flatMap((plan) => [...plan.merged]),
+  )
+}
+
+function uniqueBuckets(wanted: readonly WantedGroup[]): string[] {
+  return [...new Set(wanted.map(({ cause }) => cause.bucket))].filter((bucket) => bucket !== '').sort()
 }
 
 function listQueueIds(wanted: Iterable<WantedGroup>): number[] {
@@ -409,6 +445,7 @@ async function createGroups(
   const list = [...wanted.values()].sort(
     (a, b) => a.queueId - b.queueId || (a.cause.fingerprint < b.cause.fingerprint ? -1 : 1),
   )
+  const parents = await findParents(transaction, list)
   const causeKeys = await findCauseKeys(transaction, list)
   const rows = await transaction.connection.query(insertGroups, [
     encodeInt4s(list.map(({ queueId }) => queueId)),
@@ -422,28 +459,71 @@ async function createGroups(
     encodeTexts(list.map(({ cause }) => cause.title)),
     encodeTexts(list.map(({ cause }) => cause.template)),
     encodeInt8s(list.map(({ seenAt }) => seenAt)),
+    encodeInt4s(list.map(({ queueId, cause }) => parents.get(groupKey(queueId, cause.parent)) ?? null)),
   ])
   const missing = putGroups(transaction, rows, wanted)
   // Another transaction created these groups in the meantime.
   if (missing.size > 0) await findExisting(transaction, missing)
 }
 
+const findShownAs: Statement = {
+  name: 'find-groups-shown-as',
+  text: `select g.queue_id, g.fingerprint, coalesce(g.merged_into, g.id) as shown_as
+    from unnest($1::int4[], $2::text[]) as w(queue_id, fingerprint)
+      cross join lateral (
+        select f.queue_id, f.fingerprint, f.id, f.merged_into from redrive.groups f
+        where f.queue_id = w.queue_id and f.fingerprint = w.fingerprint offset 0) g`,
+}
+
+/**
+ * The groups that show the wanted groups from their creation, which are created first. The lock keeps another
+ * server from merging them before these groups are inserted.
+ */
+async function findParents(
+  transaction: Transaction,
+  list: readonly WantedGroup[],
+): Promise<Map<string, number>> {
+  const named = list.filter(({ cause }) => cause.parent !== '')
+  if (named.length === 0) return new Map()
+  const { connection } = transaction
+  await lockGroups(connection, listQueueIds(named))
+  const parents = new Map(
+    named.map(({ queueId, cause, seenAt }) => [
+      groupKey(queueId, cause.parent),
+      { queueId, cause: { ...cause, fingerprint: cause.parent, parent: '' }, seenAt },
+    ]),
+  )
+  await createGroups(transaction, parents)
+  const wanted = [...parents.values()]
+  const rows = await connection.query(findShownAs, [
+    encodeInt4s(wanted.map(({ queueId }) => queueId)),
+    encodeTexts(wanted.map(({ cause }) => cause.fingerprint)),
+  ])
+  return new Map(
+    rows.map((row) => [
+      groupKey(readNumber(row, 'queue_id'), readText(row, 'fingerprint')),
+      readNumber(row, 'shown_as'),
+    ]),
+  )
+}
+
 /** The keys of groups in other queues that have the same causes, or new ones. */
 async function findCauseKeys({ connection }: Transaction, list: readonly WantedGroup[]): Promise<string[]> {
-  const buckets = [...new Set(list.map(({ cause }) => cause.bucket))].filter((bucket) => bucket !== '')
-  const rows = buckets.length === 0 ? [] : await connection.query(findCauses, [encodeTexts(buckets)])
-  const groups = rows.map((row) => ({
-    id: readNumber(row, 'id'),
-    bucket: readText(row, 'bucket'),
-    template: readText(row, 'template'),
-    causeKey: readText(row, 'cause_key'),
-  }))
-  return list.map(({ cause: { bucket, template, causeKey } }) => {
+  const buckets = uniqueBuckets(list)
+  await lockCauses(connection, buckets)
+  const groups = await listAlike(connection, buckets)
+  const aliased = await findAliasedKeys(
+    connection,
+    list.map(({ cause }) => cause.causeKey),
+  )
+  return list.map(({ cause: { bucket, template, causeKey } }, index) => {
     const alike = groups.filter((group) => group.bucket === bucket)
     const match = matchGroup(template, alike)
-    return match.kind === 'create'
-      ? causeKey
-      : (alike.find(({ id }) => id === match.id)?.causeKey ?? causeKey)
+    const found = match.kind === 'create' ? undefined : alike.find(({ id }) => id === match.id)
+    const key = found?.causeKey ?? aliased.get(causeKey) ?? causeKey
+    // The next groups of this list may have the same cause. Stored groups have lower ids.
+    if (bucket !== '') groups.push({ id: 2 ** 40 + index, bucket, template, causeKey: key })
+    return key
   })
 }
 

@@ -22,6 +22,7 @@ import {
   printConditions,
   printTexts,
 } from '../counts/count-conditions.ts'
+import { resolveGroups } from '../groups/resolve-groups.ts'
 import { stateCodes, stateNames } from '../items/rows.ts'
 import { isKsuid } from './letter-rows.ts'
 import type { RangeFacts } from './prefilter.ts'
@@ -57,8 +58,8 @@ type FoundRanges = Omit<IndexRanges, 'query' | 'isClassOpen'>
 export type Reader = Pick<Connection, 'query'>
 
 export async function findIndexRanges(reader: Reader, given: RangesQuery): Promise<IndexRanges> {
-  const query = { ...given, filter: await nameQueues(reader, given.filter) }
-  const { filter } = query
+  const filter = await resolveGroups(reader, await nameQueues(reader, given.filter))
+  const query = { ...given, filter }
   const groups = hasGroupConditions(filter) ? await readGroups(reader, filter) : undefined
   const groupIds = groups?.map(({ id }) => id)
   const ranges = await chooseRanges(reader, query, groupIds)

@@ -17,7 +17,7 @@ import {
 } from '../items/rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
-import { assignGroups } from './groups.ts'
+import { assignGroups, type RowKey } from './groups.ts'
 
 export type FoundLetter = Readonly<{ queueRow: QueueRow; letter: ItemHead }>
 
@@ -144,14 +144,17 @@ export async function writeLetters(
   const moved: StoredHead[] = []
   const failed: StoredHead[] = []
   const regrouped: StoredHead[] = []
+  const regroupedRows: RowKey[] = []
   for (const { queueRow, before, after } of changed) {
     const stored = { queueId: queueRow.id, queue: queueRow.queue, item: after }
     transaction.countChanges.leave(queueRow.id, before)
-    if (isRegrouped(before, after)) regrouped.push(stored)
-    else if (before.retryCount !== after.retryCount) failed.push(stored)
+    if (isRegrouped(before, after)) {
+      regrouped.push(stored)
+      regroupedRows.push({ queueId: queueRow.id, partition: before.partition, id: before.id })
+    } else if (before.retryCount !== after.retryCount) failed.push(stored)
     else moved.push(stored)
   }
-  const grouped = await assignGroups(transaction, regrouped, false)
+  const grouped = await assignGroups(transaction, regrouped, false, regroupedRows)
   for (const { queueId, item } of grouped) transaction.countChanges.failAgain(queueId, item)
   failed.push(...grouped)
   for (const { queueId, item } of [...moved, ...failed]) transaction.countChanges.enter(queueId, item)

@@ -1,14 +1,14 @@
 /** Lists the groups of letters, with numbers from the counts. */
 import type { Instant } from '../../../core/instant.ts'
+import type { GroupLabel } from '../../contract/groups.ts'
 import {
   type GroupArrivals,
   type GroupFacts,
-  type GroupSlug,
   type GroupsQuery,
   redrivesCounted,
 } from '../../contract/letters.ts'
 import { readConditions } from '../../shared/counted-filter.ts'
-import { readNumber, readText, readTextOrNull } from '../../shared/row-values.ts'
+import { readJson, readNumber, readText, readTextOrNull } from '../../shared/row-values.ts'
 import { prepareStatement, type Row, type Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { encodeInt4s } from '../connection/encode-arrays.ts'
@@ -20,26 +20,39 @@ import {
   printConditions,
 } from '../counts/count-conditions.ts'
 import { usPerHour } from '../counts/letter-counts.ts'
+import { resolveGroups } from '../groups/resolve-groups.ts'
 import { stateNames } from '../items/rows.ts'
 
 export async function listGroups(connections: Connections, query: GroupsQuery): Promise<GroupFacts[]> {
-  return (await connections.read(...prepareListGroups(query))).map(decodeGroup)
+  const filter = await resolveGroups({ query: connections.read.bind(connections) }, query.filter)
+  return (await connections.read(...prepareListGroups({ ...query, filter }))).map(decodeGroup)
 }
+
+/** The group and those that are shown as it: their ids, and when the first of them was first seen. */
+const members = `lateral (
+    select array_agg(m.id order by m.id) as ids, min(m.first_seen_at) as first_seen_at from (
+        select g.id, g.first_seen_at
+        union all select f.id, f.first_seen_at from redrive.groups f
+        where f.merged_into = g.id and f.merged_into is not null
+      ) m)`
 
 /** A group that was created for a letter from the archive may have had no arrival since. */
 const lastSeen = `lateral (
-    select max(h.last_at) as at from redrive.group_hours h
-    where h.queue_id = g.queue_id and h.group_id = g.id and h.hour = (
-      select max(m.hour) from redrive.group_hours m where m.queue_id = g.queue_id and m.group_id = g.id))`
+    select max(s.at) as at from unnest(m.ids) as w(id) cross join lateral (
+      select max(h.last_at) as at from redrive.group_hours h
+      where h.queue_id = g.queue_id and h.group_id = w.id and h.hour = (
+        select max(n.hour) from redrive.group_hours n where n.queue_id = g.queue_id and n.group_id = w.id)) s)`
 
-/** The letter that died last. One index lookup for each state and number of redrives that the group has. */
+/** The letter that died last. One index lookup for each state and number of redrives that a group has. */
 const newest = `lateral (
     select n.letter_id from (
-        select c.state, c.redrives from redrive.letter_counts c where c.queue_id = g.queue_id and c.group_id = g.id
-        group by c.state, c.redrives having sum(c.n) > 0
+        select c.group_id, c.state, c.redrives from redrive.letter_counts c
+        where c.queue_id = g.queue_id and c.group_id = any (m.ids)
+        group by c.group_id, c.state, c.redrives having sum(c.n) > 0
       ) cell cross join lateral (
         select f.died_at, f.id, coalesce(f.root_id, f.id) as letter_id from redrive.items_sourced f
-        where f.group_id = g.id and f.state = cell.state and least(f.redrives, ${redrivesCounted}) = cell.redrives
+        where f.group_id = cell.group_id and f.state = cell.state
+          and least(f.redrives, ${redrivesCounted}) = cell.redrives
         order by f.died_at desc, f.id desc limit 1
       ) n
     order by n.died_at desc, n.id desc limit 1)`
@@ -53,25 +66,32 @@ export function prepareListGroups(query: GroupsQuery): [Statement, unknown[]] {
     after === undefined
       ? ''
       : `where (-p.count, p.id) > (-${parameter(after.count)}::int8, ${parameter(after.id)}::int8)`
-  const printEmpty = () => `union all select g.id, 0, '' from redrive.groups g
-    where ${printConditions(conditions, groupColumns, parameter)} and g.id not in (select t.group_id from totals t)`
-  const text = `with totals as materialized (
-      select s.group_id, sum(s.n)::int8 as count, string_agg(s.state || ':' || s.n, ',') as states from (
-        select c.group_id, c.state, sum(c.n)::int8 as n from redrive.letter_counts c
-        where ${printConditions(conditions, countColumns, parameter)}
-        group by c.group_id, c.state having sum(c.n) <> 0) s
-      group by s.group_id
+  const printEmpty =
+    () => `union all select distinct coalesce(g.merged_into, g.id), 0, '' from redrive.groups g
+    where ${printConditions(conditions, groupColumns, parameter)}
+      and coalesce(g.merged_into, g.id) not in (select t.id from totals t)`
+  const text = `with counted as materialized (
+      select c.group_id, c.state, sum(c.n)::int8 as n from redrive.letter_counts c
+      where ${printConditions(conditions, countColumns, parameter)}
+      group by c.group_id, c.state having sum(c.n) <> 0
+    ), shown as (
+      select coalesce(g.merged_into, g.id) as id, c.state, sum(c.n)::int8 as n from counted c cross join lateral (
+        select g.id, g.merged_into from redrive.groups g
+        where g.id = c.group_id and ${printConditions(conditions, groupFieldColumns, parameter)} offset 0) g
+      group by coalesce(g.merged_into, g.id), c.state
+    ), totals as materialized (
+      select s.id, sum(s.n)::int8 as count, string_agg(s.state || ':' || s.n, ',') as states from shown s
+      group by s.id
     ), matching as (
-      select t.group_id as id, t.count, t.states from totals t cross join lateral (
-        select g.id from redrive.groups g
-        where g.id = t.group_id and ${printConditions(conditions, groupFieldColumns, parameter)} offset 0) g
-      ${isEmptyToo ? printEmpty() : ''}
+      select t.id, t.count, t.states from totals t ${isEmptyToo ? printEmpty() : ''}
     ), page as materialized (
       select p.* from matching p ${beyond} order by p.count desc, p.id limit ${parameter(countMax)}::int8
     )
-    select g.*, q.name as queue, p.count, p.states, coalesce(s.at, g.first_seen_at) as last_seen_at, n.letter_id as sample_id
+    select g.*, q.name as queue, p.count, p.states, n.letter_id as sample_id, array_to_json(m.ids)::text as member_ids,
+      m.first_seen_at as seen_from, coalesce(s.at, m.first_seen_at) as last_seen_at
     from page p cross join lateral (select g.* from redrive.groups g where g.id = p.id offset 0) g
       cross join lateral (select q.name from redrive.queues q where q.id = g.queue_id offset 0) q
+      cross join ${members} m
       left join ${lastSeen} s on true
       left join ${newest} n on true
     order by p.count desc, p.id`
@@ -81,17 +101,22 @@ export function prepareListGroups(query: GroupsQuery): [Statement, unknown[]] {
 /** From a row of `prepareListGroups`. */
 function decodeGroup(row: Row): GroupFacts {
   const lastSeenAt = readNumber(row, 'last_seen_at')
+  const id = readNumber(row, 'id')
+  const pinned = readTextOrNull(row, 'pinned_title')
   return {
-    id: readNumber(row, 'id'),
+    id,
     queue: readText(row, 'queue'),
     fingerprint: readText(row, 'fingerprint'),
+    causeKey: readText(row, 'cause_key'),
     origin: readText(row, 'origin'),
     errorCode: readText(row, 'reason'),
     slug: readText(row, 'slug'),
     errorClass: readText(row, 'error_class'),
-    title: readText(row, 'title'),
+    title: pinned ?? readText(row, 'title'),
+    isTitlePinned: pinned !== null,
+    mergedIds: readJson<number[]>(row, 'member_ids').filter((member) => member !== id),
     // The first letter of a group may have come from the archive. Then its death is not an arrival.
-    firstSeenAt: Math.min(readNumber(row, 'first_seen_at'), lastSeenAt),
+    firstSeenAt: Math.min(readNumber(row, 'seen_from'), lastSeenAt),
     lastSeenAt,
     sampleId: readTextOrNull(row, 'sample_id'),
     count: readNumber(row, 'count'),
@@ -110,30 +135,39 @@ function decodeStates(text: string): GroupFacts['states'] {
   return states
 }
 
-const slugs: Statement = {
-  name: 'group-slugs',
-  text: `select g.id, g.slug from unnest($1::int4[]) as w(id)
-    cross join lateral (select f.id, f.slug from redrive.groups f where f.id = w.id offset 0) g`,
+const labels: Statement = {
+  name: 'group-labels',
+  text: `select g.id, g.slug, coalesce(g.merged_into, g.id) as shown_as from unnest($1::int4[]) as w(id)
+    cross join lateral (select f.id, f.slug, f.merged_into from redrive.groups f where f.id = w.id offset 0) g`,
 }
 
-export async function groupSlugs(
+export async function readGroupLabels(
   connections: Connections,
   groupIds: readonly number[],
-): Promise<GroupSlug[]> {
+): Promise<GroupLabel[]> {
   const ids = [...new Set(groupIds)]
-  const rows = ids.length === 0 ? [] : await connections.read(slugs, [encodeInt4s(ids)])
-  return rows.map((row) => ({ id: readNumber(row, 'id'), slug: readText(row, 'slug') }))
+  const rows = ids.length === 0 ? [] : await connections.read(labels, [encodeInt4s(ids)])
+  return rows.map((row) => ({
+    id: readNumber(row, 'id'),
+    slug: readText(row, 'slug'),
+    shownAs: readNumber(row, 'shown_as'),
+  }))
 }
 
+/** With the groups that are shown as these. */
 export const arrivals: Statement = {
   name: 'group-arrivals',
-  text: `select h.group_id, h.hour, sum(h.n)::int8 as n
+  text: `select w.id as group_id, h.hour, sum(h.n)::int8 as n
     from unnest($1::int4[]) as w(id)
-      cross join lateral (select g.queue_id from redrive.groups g where g.id = w.id offset 0) g
       cross join lateral (
-        select f.group_id, f.hour, f.n from redrive.group_hours f
-        where f.queue_id = g.queue_id and f.group_id = w.id and f.hour >= $2 offset 0) h
-    group by h.group_id, h.hour order by h.group_id, h.hour`,
+        select coalesce(r.merged_into, r.id) as id, r.queue_id from redrive.groups r where r.id = w.id offset 0) r
+      cross join lateral (
+        select r.id, r.queue_id union all select f.id, f.queue_id from redrive.groups f
+        where f.merged_into = r.id and f.merged_into is not null) g
+      cross join lateral (
+        select f.hour, f.n from redrive.group_hours f
+        where f.queue_id = g.queue_id and f.group_id = g.id and f.hour >= $2 offset 0) h
+    group by w.id, h.hour order by w.id, h.hour`,
 }
 
 export async function groupArrivals(

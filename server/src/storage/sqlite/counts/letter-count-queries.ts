@@ -4,6 +4,7 @@ import type { CountedBy, LetterCount, LetterCountsQuery } from '../../contract/l
 import { hasGroupConditions, readConditions } from '../../shared/counted-filter.ts'
 import { readNumber, readNumberOrNull, readText } from '../../shared/row-values.ts'
 import type { Database, Values } from '../connection/database.ts'
+import { resolveGroups } from '../groups/resolve-groups.ts'
 import { decodeListedState, listedCodes } from '../items/rows.ts'
 import { readQueueIds, readQueueNames } from '../queues/queue-names.ts'
 import {
@@ -17,7 +18,7 @@ import { openStates, usPerMinute } from './letter-counts.ts'
 const byColumns: Record<CountedBy, string> = {
   queue: 'c.queue_id',
   state: 'c.state',
-  group: 'c.group_id',
+  group: 'coalesce(g.merged_into, g.id)',
   origin: 'g.origin',
   errorCode: 'g.reason',
   slug: 'g.slug',
@@ -25,12 +26,13 @@ const byColumns: Record<CountedBy, string> = {
   retryCount: 'c.redrives',
 }
 
-export function countLetters(database: Database, { filter, by }: LetterCountsQuery): LetterCount[] {
+export function countLetters(database: Database, { filter: given, by }: LetterCountsQuery): LetterCount[] {
+  const filter = resolveGroups(database, given)
   const conditions = readConditions(filter)
   const columns = { ...countGroupColumns, ...countStateColumns, ...groupFieldColumns }
   const { where, values } = printConditions(database, conditions, columns)
   const selected = by.map((name) => byColumns[name])
-  const isJoined = hasGroupConditions(filter) || selected.some((column) => column.startsWith('g.'))
+  const isJoined = hasGroupConditions(filter) || selected.some((column) => column.includes('g.'))
   const rows = database.readArrays(
     `select sum(c.n)${selected.map((column) => `, ${column}`).join('')} from letter_counts c
        ${isJoined ? 'join groups g on g.id = c.group_id' : ''}

@@ -2,6 +2,7 @@
 import type { Instant } from '../../../core/instant.ts'
 import type { Item, ItemHead } from '../../../core/item.ts'
 import { computeFailedAgainAt, isRegrouped } from '../../../core/letter.ts'
+import { readBytes } from '../../shared/row-values.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 import { itemColumnList, itemColumns, toHeadValues, toItemValues } from './rows.ts'
@@ -25,7 +26,8 @@ export function insertItem(transaction: Transaction, queueRow: QueueRow, item: I
     const seenAt = item.deadLetteredAt ?? item.createdAt
     // Check the source id first, so that no group is created for a letter that is not stored.
     const isNew = () => !hasSource(transaction, queueRow, item.sourceId)
-    const groupId = groups.findOrCreate(queueRow, item, seenAt, isNew)
+    const options = { mayCreate: isNew, readPayload: () => item.payload }
+    const groupId = groups.findOrCreate(queueRow, item, seenAt, options)
     if (groupId === undefined) return undefined
     stored = { ...item, groupId }
     if (item.key !== null) keyRun = keyRuns.allocate()
@@ -53,6 +55,17 @@ export function acceptItem(transaction: Transaction, queueRow: QueueRow, item: I
   if (stored.groupId !== null)
     countArrival(transaction, queueRow, stored.groupId, stored.deadLetteredAt ?? stored.createdAt)
   return true
+}
+
+const payloadSql = 'select payload from items where queue_id = ? and partition = ? and id = ?'
+
+function readRulePayload(
+  { database }: Transaction,
+  queueRow: QueueRow,
+  { partition, id }: ItemHead,
+): Uint8Array | undefined {
+  const row = database.getArray(payloadSql, queueRow.id, partition, id)
+  return row === undefined ? undefined : readBytes(row, 0)
 }
 
 /** Counts the arrival of a letter in its group: it died at this time, or failed again. */
@@ -128,8 +141,9 @@ export function rewriteRow(
 ): void {
   const { database, groups, countChanges } = transaction
   const hasFailed = isRegrouped(before, after)
+  const readPayload = () => readRulePayload(transaction, queueRow, before)
   const stored = hasFailed
-    ? { ...after, groupId: groups.findOrCreate(queueRow, after, after.updatedAt) ?? null }
+    ? { ...after, groupId: groups.findOrCreate(queueRow, after, after.updatedAt, { readPayload }) ?? null }
     : after
   const values = toHeadValues(queueRow, stored)
   const { sql, positions } = chooseUpdate(before, stored)

@@ -1,20 +1,18 @@
 import { type Cause, foldCause, toCause } from '../../../core/cause.ts'
 import { GroupIndex } from '../../../core/grouping/group-index.ts'
-import { candidatesMax, type GroupMatch, matchGroup } from '../../../core/grouping/match-group.ts'
+import { type GroupMatch, matchGroup } from '../../../core/grouping/match-group.ts'
+import { compileRules } from '../../../core/grouping/rules.ts'
 import type { Instant } from '../../../core/instant.ts'
 import type { ItemHead } from '../../../core/item.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Database } from '../connection/database.ts'
+import { coverGroups, findAliasedKey, listAlike, mergeAlikeCauses } from '../groups/merge-groups.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 
 const lowerFirstSeenSql = 'update groups set first_seen_at = ? where id = ? and first_seen_at > ?'
-const insertSql = `insert into groups (queue_id, fingerprint, cause_key, bucket, origin, reason, slug, error_class, title, template, first_seen_at)
-  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) returning id`
+const insertSql = `insert into groups (queue_id, fingerprint, cause_key, bucket, origin, reason, slug, error_class, title, template, first_seen_at, merged_into)
+  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) returning id`
 const widenSql = 'update groups set title = ?, template = ? where id = ?'
-const mergeSql = 'update groups set merged_into = ? where id = ? or merged_into = ?'
-/** The groups of all queues that may have the same cause, the oldest first. */
-const findCauseSql = `select id, template, cause_key from groups
-  where bucket = ? and bucket <> '' and merged_into is null order by id limit ${candidatesMax}`
 
 /**
  * The groups of letters, cached by the only writer of the file. It reads the groups of a queue on first use
@@ -37,16 +35,18 @@ export class GroupCache {
 
   /**
    * The group of a letter that died or failed again at `seenAt`. Creates the group if it does not exist and
-   * `mayCreate` allows it; otherwise undefined.
+   * `mayCreate` allows it; otherwise undefined. `readPayload`: called if a rule of the queue needs it.
    */
   findOrCreate(
     queueRow: QueueRow,
     letter: ItemHead,
     seenAt: Instant,
-    mayCreate?: () => boolean,
+    options: Readonly<{ mayCreate?: () => boolean; readPayload?: () => Uint8Array | undefined }> = {},
   ): number | undefined {
-    const cause = toCause(letter.failure, letter.origin ?? { name: '' })
-    return this.findOrCreateByCause(queueRow, cause, seenAt, mayCreate)
+    const rules = compileRules(queueRow.queue.groupingRules)
+    const payload = rules?.readsPayload === true ? options.readPayload?.() : undefined
+    const cause = toCause(letter.failure, letter.origin ?? { name: '' }, rules, payload)
+    return this.findOrCreateByCause(queueRow, cause, seenAt, options.mayCreate)
   }
 
   findOrCreateByCause(
@@ -89,6 +89,7 @@ export class GroupCache {
   #insert(queueRow: QueueRow, index: GroupIndex, cause: Cause, seenAt: Instant): number {
     const { fingerprint, bucket, origin, errorCode, slug, errorClass, title, template } = cause
     const causeKey = this.#findCauseKey(cause)
+    const mergedInto = this.#findParent(queueRow, index, cause, seenAt)
     const id = readNumber(
       this.#database.getArray(
         insertSql,
@@ -104,39 +105,46 @@ export class GroupCache {
           title,
           template,
           seenAt,
+          mergedInto,
         ],
       ) ?? [],
       0,
     )
-    index.add({ id, fingerprint, origin, bucket, template, isMerged: false })
+    index.add({ id, fingerprint, origin, bucket, template })
     this.#firstSeenAt.set(id, seenAt)
     return id
   }
 
+  /** The group that shows this one from its creation, which is created first. */
+  #findParent(queueRow: QueueRow, index: GroupIndex, cause: Cause, seenAt: Instant): number | null {
+    const { parent } = cause
+    if (parent === '') return null
+    const parentCause = { ...cause, fingerprint: parent, parent: '' }
+    const id = index.find(parent) ?? this.#insert(queueRow, index, parentCause, seenAt)
+    const row = this.#database.getArray('select coalesce(merged_into, id) from groups where id = ?', id)
+    return readNumber(row ?? [], 0)
+  }
+
   #widen(index: GroupIndex, cause: Cause, match: Extract<GroupMatch, { kind: 'widen' }>): void {
     this.#database.run(widenSql, match.title, match.template, match.id)
-    for (const id of match.merged) this.#database.run(mergeSql, match.id, id, id)
+    mergeAlikeCauses(this.#database, cause.bucket, match)
+    coverGroups(this.#database, match.merged, match.id)
     index.widen(cause, match)
   }
 
   /** The key of a group in another queue that has the same cause, or a new one. */
   #findCauseKey({ bucket, template, causeKey }: Cause): string {
-    const groups = this.#database.readArrays(findCauseSql, bucket).map((row) => ({
-      id: readNumber(row, 0),
-      template: readText(row, 1),
-      causeKey: readText(row, 2),
-    }))
+    const groups = listAlike(this.#database, bucket)
     const match = matchGroup(template, groups)
-    return match.kind === 'create'
-      ? causeKey
-      : (groups.find(({ id }) => id === match.id)?.causeKey ?? causeKey)
+    const found = match.kind === 'create' ? undefined : groups.find(({ id }) => id === match.id)
+    return found?.causeKey ?? findAliasedKey(this.#database, causeKey)
   }
 
   #readIndex(queueId: number): GroupIndex {
     const cached = this.#indexes.get(queueId)
     if (cached !== undefined) return cached
-    const sql = `select fingerprint, id, first_seen_at, origin, bucket, template, merged_into is not null
-      from groups where queue_id = ? order by id`
+    const sql = `select fingerprint, id, first_seen_at, origin, bucket, template from groups
+      where queue_id = ? order by id`
     const index = new GroupIndex()
     for (const row of this.#database.readArrays(sql, queueId)) {
       const id = readNumber(row, 1)
@@ -146,7 +154,6 @@ export class GroupCache {
         origin: readText(row, 3),
         bucket: readText(row, 4),
         template: readText(row, 5),
-        isMerged: readNumber(row, 6) === 1,
       })
       this.#firstSeenAt.set(id, readNumber(row, 2))
     }

@@ -1,8 +1,10 @@
 /** Imports captured letters, which arrive encoded from the server's thread (threads/capture-encoding.ts). */
-import type { Cause } from '../../../core/cause.ts'
+import { type Cause, toCause } from '../../../core/cause.ts'
+import { type CompiledRules, compileRules } from '../../../core/grouping/rules.ts'
 import { addDuration, type Instant } from '../../../core/instant.ts'
 import { computeFirstRedriveAt } from '../../../core/letter.ts'
 import { countRedrives } from '../../shared/counted-filter.ts'
+import { decodeFailure, decodeOrigin } from '../../shared/item-row.ts'
 import { checkTakesLetters, refuseRepeats } from '../../shared/queue-checks.ts'
 import { readText } from '../../shared/row-values.ts'
 import type { Bound } from '../connection/database.ts'
@@ -64,6 +66,7 @@ class LetterImport {
   readonly #queueRow: QueueRow
   readonly #letters: EncodedLetters
   readonly #random: () => number
+  readonly #rules: CompiledRules | undefined
   /** By the index of the cause. */
   readonly #groupIds: (number | undefined)[] = []
   readonly #results: (string | number | null)[] = []
@@ -75,6 +78,7 @@ class LetterImport {
     this.#transaction = transaction
     this.#queueRow = queueRow
     this.#letters = letters
+    this.#rules = compileRules(queueRow.queue.groupingRules)
     this.#random = () => transaction.queueCache.random()
   }
 
@@ -110,7 +114,7 @@ class LetterImport {
       origin,
       history,
       retryCount,
-      causeIndex,
+      ,
       keyBytes,
       payloadBytes,
     ] = letter
@@ -120,7 +124,7 @@ class LetterImport {
     const payload = this.#takeBytes(payloadBytes)
     const expireDeadline = givenDeadline ?? addDuration(now, queue.expireTimeoutUs)
     const deadLetteredAt: Instant = givenDiedAt ?? now
-    const groupId = this.#findGroup(causeIndex, deadLetteredAt, sourceId)
+    const groupId = this.#findGroup(letter, payload, deadLetteredAt)
     if (groupId === undefined) {
       this.#reject(sourceId, expireDeadline)
       return
@@ -160,17 +164,29 @@ class LetterImport {
    * Undefined: the letter exists already, and no group is created for a letter that is not stored. The rows
    * before it are inserted first, because one of them may have its source id.
    */
-  #findGroup(causeIndex: number, deadLetteredAt: Instant, sourceId: string | null): number | undefined {
+  #findGroup(letter: EncodedLetter, payload: Uint8Array, deadLetteredAt: Instant): number | undefined {
+    const [sourceId] = letter
+    const causeIndex = letter[14]
+    if (this.#rules !== undefined) {
+      // The server's thread does not know the rules of the queue, so the cause is computed again.
+      const origin = decodeOrigin(letter[11]) ?? { name: '' }
+      const ruled = toCause(decodeFailure(letter[10]), origin, this.#rules, payload)
+      return this.#findByCause(ruled, deadLetteredAt, sourceId)
+    }
     const cached = this.#groupIds[causeIndex]
     if (cached !== undefined) return cached
     const cause = this.#letters.causes[causeIndex] as Cause
+    const groupId = this.#findByCause(cause, deadLetteredAt, sourceId)
+    this.#groupIds[causeIndex] = groupId
+    return groupId
+  }
+
+  #findByCause(cause: Cause, deadLetteredAt: Instant, sourceId: string | null): number | undefined {
     const isNew = () => {
       this.#flush()
       return !hasSource(this.#transaction, this.#queueRow, sourceId)
     }
-    const groupId = this.#transaction.groups.findOrCreateByCause(this.#queueRow, cause, deadLetteredAt, isNew)
-    this.#groupIds[causeIndex] = groupId
-    return groupId
+    return this.#transaction.groups.findOrCreateByCause(this.#queueRow, cause, deadLetteredAt, isNew)
   }
 
   #takeBytes(length: number): Uint8Array {

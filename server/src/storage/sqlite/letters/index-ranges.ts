@@ -12,6 +12,7 @@ import {
   groupFieldColumns,
   printConditions,
 } from '../counts/count-conditions.ts'
+import { resolveGroups } from '../groups/resolve-groups.ts'
 import { listedCodes } from '../items/rows.ts'
 import { readQueueNames } from '../queues/queue-names.ts'
 import { listRuns } from './key-runs.ts'
@@ -42,7 +43,7 @@ export type IndexRanges = Readonly<{
 }>
 
 export function findRanges(database: Database, given: RangesQuery): IndexRanges {
-  const query = { ...given, filter: nameQueues(database, given.filter) }
+  const query = { ...given, filter: resolveGroups(database, nameQueues(database, given.filter)) }
   const { filter, order } = query
   const common = { query, isUnordered: false, isExact: false }
   const own = findOwnRanges(database, query)

@@ -20,7 +20,8 @@ import { auditChain } from './0008_audit-chain.ts'
 import { webhooks } from './0009_webhooks.ts'
 import { kafka } from './0010_kafka.ts'
 import { namespaces } from './0011_namespaces.ts'
-import { deliveries } from './0012_deliveries.ts'
+import { causes } from './0012_causes.ts'
+import { deliveries } from './0013_deliveries.ts'
 
 /** Marks a file as ours ("Rdrv"), so that another program's database is never migrated by mistake. */
 const applicationId = 0x52647276
@@ -37,7 +38,8 @@ export const migrations: readonly Migration[] = [
   { name: '0009_webhooks', sql: webhooks },
   { name: '0010_kafka', sql: kafka },
   { name: '0011_namespaces', sql: namespaces },
-  { name: '0012_deliveries', sql: deliveries },
+  { name: '0012_causes', sql: causes },
+  { name: '0013_deliveries', sql: deliveries },
 ]
 
 /** The record of the migrations that a file ran. It is created by this program, not by a migration. */

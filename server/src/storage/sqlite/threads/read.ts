@@ -11,6 +11,7 @@ import { verifyCounts } from '../counts/verify.ts'
 import { compareArrivals } from '../counts/verify-arrivals.ts'
 import { listAttempts } from '../deliveries/attempts.ts'
 import { getDelivery, listDeliveries, sumDeliveryFigures } from '../deliveries/deliveries.ts'
+import { findCauseKey, listCauses } from '../groups/list-causes.ts'
 import { readNextDueAt } from '../items/advance.ts'
 import { listArchive, listItems } from '../items/list-items.ts'
 import { listPositions } from '../kafka/positions.ts'
@@ -18,7 +19,7 @@ import { listReplays, listUnpassedPartitions } from '../kafka/replays.ts'
 import { listEdits } from '../letters/edits.ts'
 import { findRanges } from '../letters/index-ranges.ts'
 import { findLetterIds } from '../letters/letter-ids.ts'
-import { groupArrivals, groupSlugs, listGroups } from '../letters/list-groups.ts'
+import { groupArrivals, listGroups, readGroupLabels } from '../letters/list-groups.ts'
 import {
   findLettersByUuid,
   getLetters,
@@ -71,7 +72,9 @@ const handlers = {
   'letter-counts': (database, { query }) => countLetters(database, query),
   'open-since': (database, { since, queues }) => countOpenSince(database, since, queues),
   groups: (database, { query }) => listGroups(database, query),
-  'group-slugs': (database, { groupIds }) => groupSlugs(database, groupIds),
+  'group-labels': (database, { groupIds }) => readGroupLabels(database, groupIds),
+  causes: (database, { query }) => listCauses(database, query),
+  'cause-key': (database, { causeKey }) => findCauseKey(database, causeKey),
   'group-arrivals': (database, { groupIds, since }) => groupArrivals(database, groupIds, since),
   edits: (database, { letterId }) => listEdits(database, letterId),
   campaign: (database, { id }) => getCampaign(database, id),

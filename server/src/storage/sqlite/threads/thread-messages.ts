@@ -11,6 +11,7 @@ import type { AuditQuery } from '../../contract/audit.ts'
 import type { CampaignLettersQuery, CampaignsQuery } from '../../contract/campaigns.ts'
 import type { CountsQuery, QueueCountsQuery } from '../../contract/counts.ts'
 import type { AttemptsQuery, FiguresQuery } from '../../contract/deliveries.ts'
+import type { CausesQuery } from '../../contract/groups.ts'
 import type { ItemsQuery } from '../../contract/items.ts'
 import type { KafkaPositionsQuery, KafkaReplaysQuery, UnpassedPartitionsQuery } from '../../contract/kafka.ts'
 import type {
@@ -54,7 +55,9 @@ export type ReadCall =
   | Readonly<{ read: 'letter-counts'; query: LetterCountsQuery }>
   | Readonly<{ read: 'open-since'; since: Instant; queues: readonly string[] | undefined }>
   | Readonly<{ read: 'groups'; query: GroupsQuery }>
-  | Readonly<{ read: 'group-slugs'; groupIds: readonly number[] }>
+  | Readonly<{ read: 'group-labels'; groupIds: readonly number[] }>
+  | Readonly<{ read: 'causes'; query: CausesQuery }>
+  | Readonly<{ read: 'cause-key'; causeKey: string }>
   | Readonly<{ read: 'group-arrivals'; groupIds: readonly number[]; since: Instant }>
   | Readonly<{ read: 'edits'; letterId: string }>
   | Readonly<{ read: 'campaign'; id: string }>

@@ -1,0 +1,45 @@
+/** The JSON of `/api/v1` for groups and causes: see docs/letters-api.md and the OpenAPI document. */
+import type { LetterStatus, LetterSummary } from './letter-wire.ts'
+
+/** The fields that groups and causes share. */
+type CommonFields = Readonly<{
+  title: string
+  /** Whether a person chose the title. */
+  is_title_pinned: boolean
+  error_code: string
+  slug: string
+  error_class: string
+  first_seen_at: string
+  /** When a letter last arrived or failed again. */
+  last_seen_at: string
+  sample_id: string | null
+  count: number
+  statuses: Readonly<Record<LetterStatus, number>>
+  /** Letters per hour over 24 hours, the current hour last. */
+  trend: Readonly<{ from: string; counts: readonly number[] }>
+}>
+
+export type LetterGroup = CommonFields &
+  Readonly<{
+    id: number
+    queue: string
+    fingerprint: string
+    /** Equal for groups of all dead queues with the same cause. */
+    cause_id: string
+    /** Requests with the ids of these groups mean this group. */
+    merged_ids: readonly number[]
+    origin: string
+  }>
+export type GroupsPage = Readonly<{ groups: readonly LetterGroup[]; next_cursor: string | null }>
+export type GroupReport = LetterGroup & Readonly<{ sample: LetterSummary | null }>
+
+/** The same failure in all dead queues. */
+export type Cause = CommonFields &
+  Readonly<{
+    id: string
+    /** The dead queues with the most letters of this cause; at most 100. */
+    queues: readonly Readonly<{ queue: string; count: number; group_ids: readonly number[] }>[]
+    queue_count: number
+  }>
+export type CausesPage = Readonly<{ causes: readonly Cause[]; next_cursor: string | null }>
+export type CauseReport = Cause & Readonly<{ sample: LetterSummary | null }>

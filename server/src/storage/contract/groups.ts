@@ -1,0 +1,57 @@
+/**
+ * Groups and causes. A group has the letters of one dead queue that have one cause. A **cause** is all groups
+ * with one key, over all queues.
+ *
+ * Groups can be merged: a merged group keeps its letters and counts, and is shown as the group that it was
+ * merged into, in the same transaction for all its letters. Every read accepts the ids of merged groups and
+ * the keys of merged causes, and answers with the ids and keys that are shown.
+ */
+import type { GroupId, QueueName } from '../../core/ids.ts'
+import type { CountedFilter } from './letters.ts'
+
+export interface GroupStore {
+  /** Causes with a matching letter, those with the most letters first, then by key. */
+  listCauses(query: CausesQuery): Promise<readonly CauseCount[]>
+  /** The key that this cause has now, also if it was merged into another one; null: it does not exist. */
+  findCauseKey(causeKey: string): Promise<string | null>
+  /** How groups are shown. Unknown ids are left out. */
+  readGroupLabels(groupIds: readonly GroupId[]): Promise<readonly GroupLabel[]>
+}
+
+export type CausesQuery = Readonly<{
+  filter: CountedFilter
+  /** Start after this position. */
+  after?: Readonly<{ count: number; causeKey: string }>
+  countMax: number
+}>
+export type CauseCount = Readonly<{ causeKey: string; count: number }>
+
+/**
+ * `slug` is that of the group itself: it never changes. `shownAs`: the group into which it was merged, or
+ * itself.
+ */
+export type GroupLabel = Readonly<{ id: GroupId; slug: string; shownAs: GroupId }>
+
+export type GroupCommand = MergeGroups | MergeCauses | PinTitle
+
+export type GroupResults = {
+  'merge-groups': { groupId: GroupId; queue: QueueName; merged: readonly GroupId[] }
+  'merge-causes': { causeKey: string; merged: readonly string[] }
+  'pin-title': { groups: readonly Readonly<{ id: GroupId; title: string }>[] }
+}
+
+/**
+ * Merges groups of one dead queue into one of them, and their causes. `merged`: the groups that were not part
+ * of it before. Rejects with GROUP_NOT_FOUND, and with BAD_REQUEST for groups of several queues.
+ */
+export type MergeGroups = Readonly<{ op: 'merge-groups'; into: GroupId; groupIds: readonly GroupId[] }>
+/**
+ * Gives the groups of all these causes the key of one of them. The groups of each queue stay apart. Rejects
+ * with CAUSE_NOT_FOUND.
+ */
+export type MergeCauses = Readonly<{ op: 'merge-causes'; into: string; causeKeys: readonly string[] }>
+/**
+ * Shows the groups with this title from now on; null: with the title that is learned. Returns the titles from
+ * before. Groups that do not exist are left out.
+ */
+export type PinTitle = Readonly<{ op: 'pin-title'; groupIds: readonly GroupId[]; title: string | null }>
