@@ -351,7 +351,7 @@ function createBackgroundLoops(
   )
   const keyUseLoop = createLoop(
     keyUseMs,
-    () => access().recordKeyUses(),
+    async () => access().recordKeyUses(),
     (error) => log.warn({ err: error }, 'the use of keys could not be recorded; will retry'),
   )
   return { reconciler, reconcileLoop, letterLoops, keyUseLoop }
