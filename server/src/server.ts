@@ -16,11 +16,13 @@ import type { Drain } from './api/http/drain.ts'
 import { toHttpLimits } from './api/http/http-limits.ts'
 import { routes } from './api/routes.ts'
 import { createTestHookRoutes } from './api/test-hooks/routes.ts'
+import { defaultWebhookOptions, type WebhookOptions } from './api/webhook/options.ts'
 import { toDeliveryRules, toDispatchRules } from './config/delivery-rules.ts'
 import { toRetention } from './config/retention.ts'
 import type { Secret } from './config/secret.ts'
 import type { Settings } from './config/settings.ts'
 import { maskStore } from './config/store-text.ts'
+import { toGateway } from './config/webhook-gateway.ts'
 import { type Clock, toDate, usPerMs } from './core/instant.ts'
 import { mapSecrets } from './core/kafka/cluster.ts'
 import { createKafka } from './drivers/kafka/create-kafka.ts'
@@ -273,7 +275,7 @@ async function prepareStore(
 
 function createServerEngine(
   { settings, log }: ServerOptions,
-  storage: Storage,
+  storage: Awaited<ReturnType<typeof openStorage>>,
   clock: ServerClock,
   storeWrites: StoreWriteTimes,
 ): Engine {
@@ -289,9 +291,14 @@ function createServerEngine(
   })
 }
 
+function toWebhookOptions(settings: Settings): WebhookOptions {
+  const scheduleDelayUsMin = settings['webhooks.schedule_delay_min'] * usPerMs
+  return { ...defaultWebhookOptions, scheduleDelayUsMin }
+}
+
 function createServerWebhooks(
   { settings, log }: ServerOptions,
-  storage: Storage,
+  storage: StoreReads,
   engine: Engine,
   clock: Clock,
   metrics: PushMetrics,
@@ -304,6 +311,11 @@ function createServerWebhooks(
     deliveryRules: toDeliveryRules(settings),
     dispatchRules: toDispatchRules(settings),
     addresses: { isLoopbackAllowed, allowed: settings['webhooks.allowed_targets'] },
+    schedule: {
+      intervalMs: settings['webhooks.schedule_interval'],
+      batchMax: settings['webhooks.schedule_batch'],
+    },
+    isRecovering: settings['webhooks.recovery_enabled'],
     onAttempt: metrics.count,
     onError: (error) => log.warn({ err: error }, 'work on webhooks failed; will retry'),
   })
@@ -416,6 +428,8 @@ function createServerApi(
     engine,
     letters,
     webhooks,
+    webhookOptions: toWebhookOptions(settings),
+    webhookGateway: toGateway(settings),
     access,
     health: () => readHealth([...checks, ...kafka.health().map(toKafkaCheck)], version),
     createMetrics: (countConnections) =>
@@ -428,6 +442,7 @@ function createServerApi(
         letterTotals,
         storeWrites,
         pushes: pushMetrics,
+        readDeadJobs: async () => connection.storage().listConsumerCounts(),
         readDispatch: () => peekWebhooks()?.dispatcher.counts(),
         countConnections,
         readClockOffsetSeconds: clockSkew.readOffsetSeconds,

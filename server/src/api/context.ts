@@ -13,6 +13,7 @@ import type { DlqLimits } from './dlq/limits.ts'
 import type { HttpLimits } from './http/http-limits.ts'
 import type { LeaseCalls } from './lease-calls.ts'
 import type { QueueApiLimits } from './queue/limits.ts'
+import type { WebhookGateway, WebhookOptions } from './webhook/options.ts'
 
 /** The parts of the server that request handlers may use. */
 export type ApiContext = Readonly<{
@@ -33,6 +34,9 @@ export type ApiContext = Readonly<{
   letters: () => Letters
   /** Throws STORE_UNAVAILABLE while the store cannot be reached. */
   webhooks: () => Webhooks
+  webhookOptions: WebhookOptions
+  /** The signatures of a gateway; null: requests to the webhook API are not signed. */
+  webhookGateway: WebhookGateway | null
   /** Throws STORE_UNAVAILABLE while the store cannot be reached. */
   access: () => Access
   health: () => Health

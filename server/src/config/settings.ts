@@ -14,6 +14,7 @@ import {
   string,
 } from './setting-kinds.ts'
 import { maskStore } from './store-text.ts'
+import { webhookSettings } from './webhook-settings.ts'
 
 /**
  * The table of all settings: name, type, default, bounds and sentence. The name is used in redrive.yaml; the
@@ -422,6 +423,7 @@ export const settingsTable = {
     sentence: 'The longest wait between two attempts to reach a Kafka cluster that does not respond.',
   }),
   ...deliverySettings,
+  ...webhookSettings,
 
   'test.hooks': boolean({
     default: false,

@@ -21,11 +21,14 @@ import { createReadableLog, testSettings } from '../http/test-server.ts'
 export const tenants = ['north', 'south'] as const
 export type Tenant = (typeof tenants)[number]
 
-/** `admin`: all namespaces. */
+/** `admin`: all namespaces. A viewer has all permissions but those that show payloads. */
 const authorize: Authorize = (permission, request) => {
   const name = String(request.headers['x-test-tenant'] ?? 'admin')
-  const permissions = new Set(grantablePermissions)
-  const namespace = name === 'admin' ? systemNamespace : name
+  const isViewer = name.endsWith('-viewer')
+  const hidden: readonly string[] = isViewer ? ['payload.read', 'queue.lease'] : []
+  const permissions = new Set(grantablePermissions.filter((each) => !hidden.includes(each)))
+  const tenant = name.replace('-viewer', '')
+  const namespace = tenant === 'admin' ? systemNamespace : tenant
   const identity: Identity = {
     userId: name,
     name,
@@ -42,7 +45,7 @@ export type TenantApi = Readonly<{
   url: string
   work(): Promise<void>
   send(
-    caller: Tenant | 'admin',
+    caller: Tenant | 'admin' | 'south-viewer' | 'admin-viewer',
     method: string,
     path: string,
     body?: unknown,
@@ -67,7 +70,7 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
     letters: () => letters,
     access: () => access,
     webhooks: () => {
-      throw new KnownError('STORE_UNAVAILABLE', 'this server has no webhooks')
+      throw new Error('this server has no webhooks')
     },
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
     createMetrics: (countConnections) =>

@@ -34,11 +34,16 @@ export type WebhooksParts = Readonly<{
   deliveryRules: DeliveryRules
   dispatchRules: DispatchRules
   addresses: AddressRules
+  /** Default: every 5 s, and 100 messages together. */
+  schedule?: Readonly<{ intervalMs: number; batchMax: number }>
+  /** False: messages that were left without jobs wait for another server. Default true. */
+  isRecovering?: boolean
   /** Called for each attempt, with `delivered` or the kind of its failure. */
   onAttempt(result: string, latencyMs: number): void
   onError(error: unknown): void
 }>
 
+const scheduleDefault = { intervalMs: 5_000, batchMax: 100 }
 const pruneMs = 10 * 60 * 1_000
 const prunedMax = 5_000
 
@@ -57,14 +62,11 @@ export function createWebhooks(parts: WebhooksParts): Webhooks {
     onAttempt,
   })
   const recoveryMs = Math.max(deliveryRules.rationalDelayUs / 1_000, 100)
+  const { intervalMs, batchMax } = parts.schedule ?? scheduleDefault
+  const recoveryLoop = createLoop(recoveryMs, () => repeat(broker.recover), onError)
   const loops = [
-    createLoop(
-      recoveryMs,
-      async () => {
-        while (await broker.recover());
-      },
-      onError,
-    ),
+    ...((parts.isRecovering ?? true) ? [recoveryLoop] : []),
+    createLoop(intervalMs, () => repeat(() => broker.dispatchScheduled(batchMax)), onError),
     createLoop(pruneMs, () => prune(parts), onError),
   ]
   const deliveryParts = { storage, engine, broker, sender, clock, rules }
@@ -87,6 +89,11 @@ export function createWebhooks(parts: WebhooksParts): Webhooks {
     },
   }
   return webhooks
+}
+
+/** Until nothing is left. */
+async function repeat(pass: () => Promise<boolean>): Promise<void> {
+  while (await pass());
 }
 
 /** Removes attempts after their retention, in steps. Several servers may do so at the same time. */

@@ -61,6 +61,7 @@ import type {
   ConsumersQuery,
   JobLocation,
   JobState,
+  JobTimes,
   Message,
   MessageCounts,
   MessageHead,
@@ -121,6 +122,7 @@ import {
   listConsumersByQueue,
 } from './webhooks/consumers.ts'
 import { getEntity, listEntities } from './webhooks/entities.ts'
+import { listQueuedItems, readJobTimes } from './webhooks/job-lists.ts'
 import { readJobs } from './webhooks/jobs.ts'
 import { countMessages } from './webhooks/message-counts.ts'
 import { getMessage, listMessages, listUndispatched, readMessages } from './webhooks/messages.ts'
@@ -425,6 +427,17 @@ class PostgresStorage implements Storage {
 
   listUndispatched(query: UndispatchedQuery): Promise<readonly number[]> {
     return this.#run(() => listUndispatched(this.#store.connections, query))
+  }
+
+  listQueuedItems({
+    queue,
+    countMax,
+  }: Readonly<{ queue: string; countMax: number }>): Promise<readonly Item[]> {
+    return this.#run(() => listQueuedItems(this.#store.connections, queue, countMax))
+  }
+
+  readJobTimes(numbers: readonly number[]): Promise<readonly JobTimes[]> {
+    return this.#run(() => readJobTimes(this.#store.connections, numbers))
   }
 
   readJobs(jobs: readonly JobLocation[]): Promise<readonly JobState[]> {

@@ -248,7 +248,7 @@ const noMessages: MessageCounts = {
 function scopeDriverReads(
   storage: StoreReads,
   namespaces: readonly string[],
-): WebhookStore & KafkaStore & DeliveryStore {
+): WebhookStore & DeliveryStore & KafkaStore {
   const hasSystem = namespaces.includes(systemNamespace)
   const within = <T>(nothing: T, read: () => Promise<T>): Promise<T> =>
     hasSystem ? read() : Promise.resolve(nothing)
@@ -273,8 +273,10 @@ function scopeDriverReads(
     countMessages: (channelId) => within(noMessages, () => storage.countMessages(channelId)),
     listUndispatched: (query) => within([], () => storage.listUndispatched(query)),
     readJobs: (jobs) => within([], () => storage.readJobs(jobs)),
+    listQueuedItems: (query) => within([], () => storage.listQueuedItems(query)),
+    readJobTimes: (numbers) => within([], () => storage.readJobTimes(numbers)),
     listDeliveries: (query) => within([], () => storage.listDeliveries(query)),
-    getDelivery: (channelId, consumerId) => within(null, () => storage.getDelivery(channelId, consumerId)),
+    getDelivery: (channelId, id) => within(null, () => storage.getDelivery(channelId, id)),
     listAttempts: (query) => within([], () => storage.listAttempts(query)),
     sumDeliveryFigures: (query) => within([], () => storage.sumDeliveryFigures(query)),
   }

@@ -124,6 +124,8 @@ function createWebhookReads(ask: Ask): WebhookStore {
     countMessages: (channelId) => ask({ read: 'message-counts', channelId }),
     getScheduled: (channelId, id) => ask({ read: 'scheduled', channelId, id }),
     listUndispatched: (query) => ask({ read: 'undispatched', query }),
+    listQueuedItems: ({ queue, countMax }) => ask({ read: 'queued-items', queue, countMax }),
+    readJobTimes: (numbers) => ask({ read: 'job-times', numbers }),
     readJobs: (jobs) => ask({ read: 'jobs', jobs }),
   }
 }

@@ -37,6 +37,7 @@ import {
   listConsumersByQueue,
 } from '../webhooks/consumers.ts'
 import { getEntity, listEntities } from '../webhooks/entities.ts'
+import { listQueuedItems, readJobTimes } from '../webhooks/job-lists.ts'
 import { readJobs } from '../webhooks/jobs.ts'
 import { countMessages } from '../webhooks/message-counts.ts'
 import { getMessage, listMessages, listUndispatched, readMessages } from '../webhooks/messages.ts'
@@ -98,6 +99,8 @@ const handlers = {
   'message-counts': (database, { channelId }) => countMessages(database, channelId),
   scheduled: (database, { channelId, id }) => getScheduled(database, channelId, id),
   undispatched: (database, { query }) => listUndispatched(database, query),
+  'queued-items': (database, { queue, countMax }) => listQueuedItems(database, queue, countMax),
+  'job-times': (database, { numbers }) => readJobTimes(database, numbers),
   jobs: (database, { jobs }) => readJobs(database, jobs),
   'kafka-positions': (database, { query }) => listPositions(database, query),
   'kafka-replays': (database, { query }) => listReplays(database, query),

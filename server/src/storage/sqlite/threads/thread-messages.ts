@@ -72,9 +72,10 @@ export type ReadCall =
   | Readonly<{ read: 'producers' | 'channels'; page: PageQuery }>
   | Readonly<{ read: 'consumers'; query: ConsumersQuery }>
   | Readonly<{ read: 'consumer-counts'; channelId: string | undefined }>
-  | Readonly<{ read: 'messages' | 'consumers-by-number'; numbers: readonly number[] }>
+  | Readonly<{ read: 'messages' | 'consumers-by-number' | 'job-times'; numbers: readonly number[] }>
   | Readonly<{ read: 'channel-messages' | 'scheduled-messages'; query: MessagesQuery }>
   | Readonly<{ read: 'message-counts'; channelId: string }>
+  | Readonly<{ read: 'queued-items'; queue: string; countMax: number }>
   | Readonly<{ read: 'undispatched'; query: UndispatchedQuery }>
   | Readonly<{ read: 'jobs'; jobs: readonly JobLocation[] }>
   | Readonly<{ read: 'kafka-positions'; query: KafkaPositionsQuery }>
