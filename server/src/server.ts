@@ -57,7 +57,7 @@ import {
   toIdentityProvider,
 } from './server-access.ts'
 import { createServerClock, type ServerClock } from './server-clock.ts'
-import type { Storage, StoreReads } from './storage/contract/storage.ts'
+import type { StoreReads } from './storage/contract/storage.ts'
 import { openStorage, type StoreOptions, type StoreTarget } from './storage/open-storage.ts'
 import { createSystemClock } from './system-clock.ts'
 import { version } from './version.ts'
