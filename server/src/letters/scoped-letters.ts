@@ -35,6 +35,7 @@ export function createScopedLetters(parts: ScopedLettersParts): Letters {
     },
     campaigns: scopeCampaigns(campaigns, storage, namespaces),
     within: (inner) => letters.within(intersectScope(namespaces, inner)),
+    readableIn: (readable) => letters.within(namespaces).readableIn(readable),
     // Passes belong to the server, not to a caller.
     passes: letters.passes,
     runRetention: (options) => letters.runRetention(options),

@@ -4,6 +4,7 @@
  * their context and cannot see anything else.
  */
 import type { StoreReads } from '../../storage/contract/storage.ts'
+import { redactStorage } from '../../storage/scope/redacted-storage.ts'
 import { scopeStorage } from '../../storage/scope/scoped-storage.ts'
 import type { ApiContext } from '../context.ts'
 import type { Caller } from './caller.ts'
@@ -11,14 +12,35 @@ import type { Permission } from './permission.ts'
 
 export function scopeContext(context: ApiContext, caller: Caller, permission: Permission): ApiContext {
   if (permission === 'public') return context
+  return hideContent(scopeNamespaces(context, caller, permission), caller)
+}
+
+/** The permissions with which a caller may read payloads: a worker that leases items gets them anyway. */
+const contentPermissions: readonly Permission[] = ['payload.read', 'queue.lease']
+
+function hideContent(context: ApiContext, caller: Caller): ApiContext {
+  const lists = contentPermissions.map((permission) => caller.listNamespaces(permission))
+  if (lists.includes(null)) return context
+  const readable = lists.flatMap((list) => list ?? [])
+  const { storage, engine, letters } = context
+  return {
+    ...context,
+    storage: () => redactStorage(storage(), readable),
+    engine: () => engine().readableIn(readable),
+    letters: () => letters().readableIn(readable),
+  }
+}
+
+function scopeNamespaces(context: ApiContext, caller: Caller, permission: Permission): ApiContext {
   const namespaces = caller.listNamespaces(permission)
   if (namespaces === null) return context
-  const { storage, engine, letters, metrics } = context
+  const { storage, engine, letters, webhooks, metrics } = context
   return {
     ...context,
     storage: () => scopeStorage(storage(), namespaces),
     engine: () => engine().within(namespaces),
     letters: () => letters().within(namespaces),
+    webhooks: () => webhooks().within(scopeStorage(storage(), namespaces)),
     metrics: { ...metrics, render: async () => selectSeries(await metrics.render(), storage(), namespaces) },
   }
 }
