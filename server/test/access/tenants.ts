@@ -13,6 +13,7 @@ import { KnownError } from '../../src/errors.ts'
 import { createLetters } from '../../src/letters/create-letters.ts'
 import { createLetterTotals } from '../../src/ops/letter-totals.ts'
 import { createMetrics } from '../../src/ops/metrics.ts'
+import { createPushMetrics } from '../../src/ops/push-metrics.ts'
 import { createStoreWriteTimes } from '../../src/ops/store-write-times.ts'
 import type { Storage } from '../../src/storage/contract/storage.ts'
 import { createReadableLog, testSettings } from '../http/test-server.ts'
@@ -68,6 +69,9 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
     engine: () => engine,
     letters: () => letters,
     access: () => access,
+    webhooks: () => {
+      throw new Error('this server has no webhooks')
+    },
     kafka: { clusters: [], health: () => [], listFigures: () => [], listReaders: async () => [] },
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
     createMetrics: (countConnections) =>
@@ -79,6 +83,8 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
         readLetters: async () => ({ letters: [], classes: new Map(), campaigns: [] }),
         letterTotals: createLetterTotals(),
         storeWrites: createStoreWriteTimes(),
+        pushes: createPushMetrics(),
+        readDispatch: () => undefined,
         countConnections,
         readClockOffsetSeconds: () => null,
         getReconcileState: () => ({ at: null, differences: 0, differencesTotal: 0 }),

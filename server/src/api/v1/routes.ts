@@ -19,6 +19,9 @@ import { queueAdminRoutes } from './queues/queue-admin.ts'
 import { queueItemRoutes } from './queues/queue-items.ts'
 import { queueRoutes } from './queues/queues.ts'
 import { sessionRoutes } from './session/session.ts'
+import { attemptRoutes } from './webhooks/attempts.ts'
+import { consumerRoutes } from './webhooks/consumers.ts'
+import { secretRoutes } from './webhooks/secrets.ts'
 
 /**
  * The routes of Redrive's own API.
@@ -47,5 +50,8 @@ export const v1Routes: readonly Route[] = [
   ...campaignEventRoutes,
   ...auditRoutes,
   ...sessionRoutes,
+  ...consumerRoutes,
+  ...attemptRoutes,
+  ...secretRoutes,
   ...kafkaRoutes,
 ]

@@ -7,6 +7,8 @@ import { restoreLetters } from './archive/restore.ts'
 import { writeAudit } from './audit/audit.ts'
 import { freezeIds, freezeLetters, skipLetters } from './campaigns/campaign-letters.ts'
 import { putCampaign } from './campaigns/campaigns.ts'
+import { recordAttempts } from './deliveries/attempts.ts'
+import { pruneDeliveries, putDelivery, recordDeliveryFigures } from './deliveries/deliveries.ts'
 import { mergeCausesByHand, mergeGroupsByHand, pinTitle } from './groups/change-groups.ts'
 import { advance } from './items/advance.ts'
 import { importItems } from './items/import.ts'
@@ -92,6 +94,10 @@ const handlers: Handlers = {
   'delete-consumer': deleteConsumer,
   'accept-messages': acceptMessages,
   'dispatch-messages': dispatchMessages,
+  'put-delivery': putDelivery,
+  'record-attempts': recordAttempts,
+  'record-delivery-figures': recordDeliveryFigures,
+  'prune-deliveries': pruneDeliveries,
   'dispatch-scheduled': dispatchScheduled,
   'take-job': takeJob,
   'claim-kafka-partitions': claimPartitions,
