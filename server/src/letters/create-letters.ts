@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { AutomaticRedrive } from './automatic-redrive.ts'
 import { CampaignService } from './campaigns/campaign-service.ts'
 import { Capture } from './capture.ts'
+import { GroupJobService } from './grouping/group-jobs.ts'
+import { previewRules } from './grouping/preview-rules.ts'
 import { createGroupActions } from './grouping/group-actions.ts'
 import type { Letters } from './letters.ts'
 import { type LettersParts, silent } from './parts.ts'
@@ -18,6 +20,7 @@ export function createLetters(given: LettersParts): Letters {
   const automaticRedrive = new AutomaticRedrive({ ...parts, log })
   const campaigns = new CampaignService(parts)
 
+  const groupJobs = new GroupJobService({ ...parts, log })
   const actions = createLetterActions(parts)
 
   return {
@@ -27,9 +30,12 @@ export function createLetters(given: LettersParts): Letters {
     ...createUndo(storage, actions),
     ...createGroupActions(parts),
     campaigns,
+    groupJobs,
+    previewRules: (queue, rules, lettersMax) => previewRules(storage, queue, rules, lettersMax),
     passes: {
       auto: (options) => automaticRedrive.pass(options),
       campaigns: () => campaigns.pass(),
+      groups: () => groupJobs.pass(),
       retention: () => retention.pass(),
     },
     runRetention: (options) => retention.run(options),
@@ -37,6 +43,7 @@ export function createLetters(given: LettersParts): Letters {
     close: async () => {
       await capture.waitUntilIdle()
       await campaigns.close()
+      await groupJobs.close()
     },
   }
 }
