@@ -1,6 +1,7 @@
 /**
  * `npm run test:quick`: unit tests, SQLite and HTTP in under a minute. It needs no services and leaves out
- * the suites that start processes, kill them, wait for several clients or fill disks.
+ * the suites that start processes, kill them, wait for several clients, fill disks, or send many megabytes or
+ * many random requests.
  */
 import { defineConfig } from 'vitest/config'
 import base from './vitest.config.ts'
@@ -15,9 +16,11 @@ const slow = [
   'server/src/cli/redrive-command.test.ts',
   'server/test/conformance/durability/**',
   'server/test/conformance/concurrency/{concurrent-callers,two-servers-*}.test.ts',
+  'server/test/dlq-api/odd-requests.test.ts',
   'server/test/engine/history.test.ts',
   'server/test/journeys/**',
-  'server/test/letters-api/export.test.ts',
+  'server/test/letters-api/{export,large-requests,odd-requests}.test.ts',
+  'server/test/letters/{campaign-killed,large}.test.ts',
   'server/test/queue-api/fuzz.test.ts',
   'server/test/vault/**',
   'tools/services/**',

@@ -132,7 +132,15 @@ async function moveInFile(subject: string, path: string, queue: string): Promise
   const pick = database.prepare(
     `insert into picked select row_id from (${states.join(' union all ')}) order by ended_at, id limit ${batch}`,
   )
-  const copy = database.prepare('insert into archive select i.*, 0 from items i where rowid in picked')
+  // Some columns of live letters are not archived.
+  const columns = database
+    .prepare(
+      "select group_concat(name, ', ') as names from pragma_table_info('archive') where name <> 'archived_at'",
+    )
+    .get()?.names
+  const copy = database.prepare(
+    `insert into archive (${columns}, archived_at) select ${columns}, 0 from items where rowid in picked`,
+  )
   const remove = database.prepare('delete from items where rowid in picked')
   const measured = await measureMoves(subject, async () => {
     database.exec('begin immediate')

@@ -90,8 +90,8 @@ export function createAdminCalls(caller: Caller): AdminCalls {
     getInfo: (options) => get('info', { retriesMax: 0, ...options }),
     getHealth: (options) => getHealth(caller, options),
 
-    createQueue: async ({ name, partitions, policy = {}, isPaused }, options) => {
-      const queue = { name, partitions, policy: toWirePolicy(policy), is_paused: isPaused }
+    createQueue: async ({ name, namespace, partitions, policy = {}, isPaused }, options) => {
+      const queue = { name, namespace, partitions, policy: toWirePolicy(policy), is_paused: isPaused }
       const created = (await send('POST', 'queues', queue, options)) as WireNewQueue
       return { ...fromWireQueue(created), warnings: created.warnings }
     },

@@ -10,6 +10,7 @@ type OneOrMore<T> = T | readonly T[]
 /** Conditions for counts, which are exact. A letter must match every given field, and one value of a list. */
 export type CountedFilter = Readonly<{
   queue?: OneOrMore<string>
+  namespace?: OneOrMore<string>
   letter_class?: OneOrMore<string>
   status?: OneOrMore<LetterStatus>
   error_code?: OneOrMore<string>
@@ -424,6 +425,7 @@ export type CampaignLetterState =
   | 'discarded'
 type CampaignTexts =
   | 'queue'
+  | 'namespace'
   | 'error_code'
   | 'slug'
   | 'error_class'
@@ -446,6 +448,8 @@ export type CampaignFilter = Readonly<
 >
 export type Campaign = Readonly<{
   id: string
+  /** The namespace of its letters; null: they can be in several. */
+  namespace: string | null
   name: string
   reason: string
   actor: string

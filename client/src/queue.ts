@@ -45,6 +45,8 @@ export type PolicyChanges = Partial<Omit<QueuePolicy, 'retry' | 'redrive'>> &
 
 export type NewQueue = Readonly<{
   name: string
+  /** Default `_system`. It cannot change later. */
+  namespace?: string
   /** Default 1. */
   partitions?: number
   /** Default: 10 attempts, with delays that grow from 1 s to 5 min. */

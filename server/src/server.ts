@@ -47,7 +47,7 @@ import { createReconciler, type Reconciler } from './ops/reconciler.ts'
 import { createStoreConnection, type StoreConnection } from './ops/store-connection.ts'
 import { createStoreWriteTimes, type StoreWriteTimes } from './ops/store-write-times.ts'
 import { createServerClock, type ServerClock } from './server-clock.ts'
-import type { Storage } from './storage/contract/storage.ts'
+import type { StoreReads } from './storage/contract/storage.ts'
 import { openStorage, type StoreOptions, type StoreTarget } from './storage/open-storage.ts'
 import { createSystemClock } from './system-clock.ts'
 import { version } from './version.ts'
@@ -240,7 +240,7 @@ function createStoreParts(options: ServerOptions, clock: ServerClock, owner: str
 /** Creates the records that access control needs. If that fails, the store is opened again. */
 async function prepareStore(
   { settings, onFirstKey }: ServerOptions,
-  storage: Storage,
+  storage: StoreReads,
   engine: Engine,
   clock: ServerClock,
 ): Promise<void> {

@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { settingsTable } from '../../server/src/config/settings.ts'
 import { buildSettingsPage } from '../../server/src/config/settings-page.ts'
+import { buildAccessPage } from './access-table.ts'
 import { buildErrorsPage } from './errors-page.ts'
 import { buildSurfaceText } from './surface-text.ts'
 
@@ -13,6 +14,7 @@ const repository = new URL('../../', import.meta.url)
  */
 export const approvedFiles: Readonly<Record<string, () => string>> = {
   'test/surface/approved.txt': buildSurfaceText,
+  'docs/access.md': buildAccessPage,
   'docs/errors.md': buildErrorsPage,
   'docs/settings.md': () => buildSettingsPage(settingsTable),
 }

@@ -78,6 +78,7 @@ export function createProgram(context: Context, finish: (exitCode: number) => vo
   )
   archiveCommand.option('--dry-run', 'Count the letters to move and to remove, but change nothing.')
   archiveCommand.addHelpText('after', storeNotes)
+  addAccessCommands(program, add)
   addAuditCommands(program.command('audit').description('Check or export the audit log.'), add)
   return program
 }
@@ -110,6 +111,57 @@ function addAuditCommands(parent: Command, add: AddCommand): void {
     async (loaded, context) => (await loadAudit()).exportAuditLog(loaded, context),
     parent,
   ).addHelpText('after', storeNotes)
+}
+
+const loadKeys = () => import('./keys.ts')
+
+function addAccessCommands(program: Command, add: AddCommand): void {
+  const isListed = (name: SettingName): boolean => isForStore(name)
+  const addTarget = (command: Command): Command =>
+    command
+      .option('--server <url>', 'Act on a running server instead of the store. ($REDRIVE_SERVER)')
+      .option('--key <key>', 'The key for that server. ($REDRIVE_KEY)')
+      .addHelpText('after', storeNotes)
+  const keys = program.command('keys').description('Create, list and revoke API keys.')
+  const create: Command = add(
+    'create',
+    'Create a key, and its user if there is none with this name. Prints the key.',
+    isListed,
+    async (loaded, context) => (await loadKeys()).createKey(loaded, context, create.opts()),
+    keys,
+  )
+  addTarget(create)
+    .option('--user <name>', 'The name of the user.')
+    .option('--role <role...>', 'A role for the user: Admin, or <namespace>:<role>.')
+    .option('--scope <namespace>', 'Limit the key to a namespace.')
+    .option('--expires <time>', 'When the key expires: 90d, or a time. Default: never.')
+    .option('--name <text>', 'A note about the use of the key.')
+  const list: Command = add(
+    'list',
+    'List all keys, without the keys themselves.',
+    isListed,
+    async (loaded, context) => (await loadKeys()).listKeys(loaded, context, list.opts()),
+    keys,
+  )
+  addTarget(list)
+  const revoke: Command = add(
+    'revoke',
+    'Revoke the key with an id or a prefix.',
+    isListed,
+    async (loaded, context) =>
+      (await loadKeys()).revokeKey(loaded, context, revoke.opts(), String(revoke.args[0])),
+    keys,
+  ).argument('<key>', 'The id or the prefix of the key.')
+  addTarget(revoke)
+  const access = program.command('access').description('Show who may do what.')
+  const show: Command = add(
+    'show',
+    'Show every user with its roles and the number of its keys.',
+    isListed,
+    async (loaded, context) => (await loadKeys()).showAccess(loaded, context, show.opts()),
+    access,
+  )
+  addTarget(show)
 }
 
 // Each command is loaded when it runs: help and usage errors need not wait for the whole server to load.

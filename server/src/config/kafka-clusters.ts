@@ -3,6 +3,7 @@
  * flag or an environment variable has the same structure as JSON. docs/kafka.md describes the fields.
  */
 import { type KafkaCluster, type KafkaSasl, type KafkaTls, saslMechanisms } from '../core/kafka/cluster.ts'
+import { type ReplayMode, replayModes } from '../core/kafka/replay-queues.ts'
 import { deadTopicPatterns } from '../core/kafka/topic-patterns.ts'
 import { KnownError } from '../errors.ts'
 import { Secret } from './secret.ts'
@@ -39,6 +40,7 @@ const clusterFields = [
   'group',
   'queue',
   'classes',
+  'replay',
   'create_topics',
   'keep_error_headers',
 ]
@@ -64,6 +66,7 @@ function readCluster(name: string, node: Node): KafkaClusterSettings {
       .at('classes')
       .entries()
       .map(([topics, value]) => ({ topics, letterClass: value.required() })),
+    replay: readReplayMode(node.at('replay')),
     mayCreateTopics: node.at('create_topics').boolean() ?? true,
     keepsErrorHeaders: node.at('keep_error_headers').boolean() ?? false,
   }
@@ -73,6 +76,14 @@ function readQueueName(node: Node): string {
   const queue = node.text() ?? '{topic}'
   if (!queue.includes('{topic}')) throw refuse(`${node.path} must contain {topic}`)
   return queue
+}
+
+function readReplayMode(node: Node): ReplayMode {
+  const given = node.text() ?? 'topic'
+  const mode = replayModes.find((each) => each === given)
+  if (mode === undefined)
+    throw refuse(`${node.path} is ${given}, but must be one of ${replayModes.join(', ')}`)
+  return mode
 }
 
 /** `tls: true` verifies the brokers by the authorities of the system. */

@@ -145,7 +145,7 @@ function isRestoredAndNotRedriven({ restoredAt, lastRedriveAt }: LetterFacts): b
  */
 export function findSourceQueue(origin: Origin | null): QueueName | null {
   if (origin === null) return null
-  if (origin.kind === 'kafka' && origin.cluster !== null) return nameReplayQueue(origin.cluster, 'topic')
+  if (origin.kind === 'kafka' && origin.cluster !== null) return nameReplayQueue(origin.cluster, 'default')
   return origin.kind !== 'queue' && origin.cluster !== null ? null : origin.name
 }
 

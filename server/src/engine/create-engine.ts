@@ -12,6 +12,7 @@ import { createLeaseCallRecorder, type LeaseCallRecorder } from './lease-call-re
 import { createLoop } from './loop.ts'
 import { createQueueAdmin } from './queue-admin.ts'
 import { QueueRuntimes } from './queue-runtimes.ts'
+import { createScopedEngine } from './scoped-engine.ts'
 import { createWriter, type Writer } from './writer.ts'
 
 export type EngineOptions = Readonly<{
@@ -66,7 +67,7 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
     refreshing.start()
     recording.start()
   }
-  return {
+  const engine: Engine = {
     ...createQueueAdmin(parts),
     ...createItemCalls(parts),
     ...createReads(parts),
@@ -81,7 +82,12 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
       stopListening()
       await Promise.all([finished, scheduler.stop(), refreshing.stop(), recording.stop(), announcer.stop()])
     },
+    within: (namespaces) => {
+      const peekQueue = (name: string) => runtimes.peek(name)?.queue
+      return createScopedEngine({ engine, storage, peekQueue, namespaces })
+    },
   }
+  return engine
 }
 
 function createParts(storage: Storage, options: EngineOptions): Parts {

@@ -109,6 +109,9 @@ export interface Engine {
    */
   readLastLeaseCallAt(queue: QueueName): Promise<Instant | null>
 
+  /** The engine with the queues of these namespaces: all others do not exist for the caller. */
+  within(namespaces: readonly string[]): Engine
+
   /**
    * Writes commands that have no function of their own here, in one transaction: everything that other layers
    * change (letters, campaigns, locks). Leases that wait for the items are served at once, on this server and
@@ -144,7 +147,10 @@ export interface Engine {
 }
 
 /** The actor and the reason, for the audit row in the transaction of the change, or of its first step. */
-export type Attribution = Pick<AuditEntry, 'actor' | 'reason' | 'requestId' | 'address' | 'keyPrefix'>
+export type Attribution = Pick<
+  AuditEntry,
+  'actor' | 'reason' | 'requestId' | 'namespace' | 'address' | 'keyPrefix'
+>
 
 export type CallOptions = Readonly<{ timeoutMs?: number; signal?: AbortSignal }>
 export type ProduceOptions = CallOptions &

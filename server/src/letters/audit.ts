@@ -54,3 +54,8 @@ export function createAuditCommand(
     entries: targets.map((target) => ({ at, ...attribution, action, target, details })),
   }
 }
+
+/** `namespace` is empty for a target that belongs to several namespaces. */
+export function inNamespace(attribution: Attribution, namespace: string): Attribution {
+  return namespace === '' ? attribution : { ...attribution, namespace }
+}

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
+import { scopeStorage } from '../storage/scope/scoped-storage.ts'
 import { AutomaticRedrive } from './automatic-redrive.ts'
 import { CampaignService } from './campaigns/campaign-service.ts'
+import { createChanges } from './campaigns/watch.ts'
 import { Capture } from './capture.ts'
 import { GroupJobService } from './grouping/group-jobs.ts'
 import { previewRules } from './grouping/preview-rules.ts'
@@ -9,6 +11,7 @@ import type { Letters } from './letters.ts'
 import { type LettersParts, silent } from './parts.ts'
 import { createLetterActions } from './redrive.ts'
 import { defaultRetention, Retention } from './retention.ts'
+import { createScopedLetters } from './scoped-letters.ts'
 import { createSearch } from './search.ts'
 import { createUndo } from './undo.ts'
 
@@ -18,12 +21,13 @@ export function createLetters(given: LettersParts): Letters {
   const capture = new Capture(parts)
   const retention = new Retention({ ...parts, policy, log })
   const automaticRedrive = new AutomaticRedrive({ ...parts, log })
-  const campaigns = new CampaignService(parts)
+  const changes = createChanges()
+  const campaigns = new CampaignService({ ...parts, changes })
 
   const groupJobs = new GroupJobService({ ...parts, log })
   const actions = createLetterActions(parts)
 
-  return {
+  const letters: Letters = {
     capture: (queue, letters, attribution) => capture.capture(queue, letters, attribution),
     ...createSearch(storage),
     ...actions,
@@ -32,6 +36,11 @@ export function createLetters(given: LettersParts): Letters {
     campaigns,
     groupJobs,
     previewRules: (queue, rules, lettersMax) => previewRules(storage, queue, rules, lettersMax),
+    within: (namespaces) => {
+      const scoped = scopeStorage(storage, namespaces)
+      const inScope = new CampaignService({ ...parts, storage: scoped, changes })
+      return createScopedLetters({ letters, storage: scoped, campaigns: inScope, namespaces })
+    },
     passes: {
       auto: (options) => automaticRedrive.pass(options),
       campaigns: () => campaigns.pass(),
@@ -46,4 +55,5 @@ export function createLetters(given: LettersParts): Letters {
       await groupJobs.close()
     },
   }
+  return letters
 }

@@ -123,6 +123,9 @@ export interface Letters {
 
   readonly campaigns: Campaigns
 
+  /** The letters and campaigns of these namespaces: all others do not exist for the caller. */
+  within(namespaces: readonly string[]): Letters
+
   /**
    * Background passes. Each does the work that is due now and returns true if more is left. Tests call them.
    */
@@ -208,6 +211,8 @@ export type RedriveHow = Readonly<{
   edit: number | LetterChanges | null
   isDeadAllowed: boolean
   isCapped: boolean
+  /** Send letters to queues of these namespaces only. Default: to every queue. */
+  targetNamespaces?: readonly string[]
 }>
 export type LetterChanges = EditedLetter
 
@@ -273,6 +278,8 @@ export type CampaignSpec = Readonly<{
   selection: Readonly<{ letterIds: readonly LetterId[] } | { filter: LetterFilter }>
   /** Null: the queue that each letter came from. */
   target: QueueName | null
+  /** Send letters to queues of these namespaces only. Default: to every queue. */
+  targetNamespaces?: readonly string[]
   isDeadAllowed: boolean
   /** Number of letters to send first; the rest wait until these are resolved. 0: no canary. */
   canaryCount: number
@@ -320,6 +327,8 @@ export type CampaignChanges = Readonly<
 export type CampaignState = 'freezing' | 'canary' | 'running' | 'paused' | 'halted' | 'cancelled' | 'done'
 export type Campaign = Readonly<{
   id: CampaignId
+  /** The namespace of its letters; empty: they are in several namespaces. */
+  namespace: string
   spec: CampaignSpec
   state: CampaignState
   /** Why it is paused, halted or cancelled; empty otherwise. */

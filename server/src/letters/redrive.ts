@@ -33,13 +33,14 @@ export function createLetterActions(
   return {
     redrive: (letterIds, how, attribution) =>
       runInSteps<RedriveResult>(together('live'), letterIds, createNotRedriven, async (ids) => {
-        const { target, edit, isDeadAllowed, isCapped } = how
+        const { target, edit, isDeadAllowed, isCapped, targetNamespaces } = how
         const [redriven] = await engine.write([
           {
             op: 'redrive',
             letters: ids.map((letterId) => ({ letterId, queue: target, edit })),
             isDeadAllowed,
             isCapped,
+            ...(targetNamespaces !== undefined && { targetNamespaces }),
             actor: attribution.actor,
             now: clock.now(),
             audit: createAuditContext(clock, attribution, 'letter.redrive', { target, isDeadAllowed }),

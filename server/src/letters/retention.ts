@@ -25,6 +25,8 @@ export const defaultRetention: RetentionPolicy = { keepUs: 30 * dayUs, archiveUs
 const batchSizeDefault = 1_000
 export const retentionBatchMax = 10_000
 const lockName = 'letters/retention'
+/** More queues than a store can have: each of them has its own counts. */
+const queuesMax = 2 ** 31 - 1
 const lockUs = 60 * usPerSecond
 
 export class Retention {
@@ -117,10 +119,10 @@ export class Retention {
   async #listCandidates(): Promise<readonly Readonly<{ queue: QueueName; states: readonly EndedState[] }>[]> {
     const [ended, counts] = await Promise.all([
       this.#storage.countLetters({ filter: { states: ['done', 'dead', 'discarded'] }, by: ['queue'] }),
-      this.#storage.readCounts({}),
+      this.#storage.readQueueCounts({ countMax: queuesMax }),
     ])
     const names = new Set(ended.flatMap(({ queue }) => queue ?? []))
-    for (const { queue, archived } of counts) if (archived > 0) names.add(queue)
+    for (const { queue, archived } of counts) if (queue !== null && archived > 0) names.add(queue)
     const found: { queue: QueueName; states: readonly EndedState[] }[] = []
     for (const name of [...names].sort()) {
       const queue = await this.#storage.getQueue(name)

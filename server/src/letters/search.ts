@@ -185,6 +185,7 @@ export async function areCountsExact(
 
 const countedNames = [
   'queues',
+  'namespaces',
   'states',
   'groupIds',
   'causes',

@@ -28,17 +28,20 @@ export function limitBody(
   done: (error: Error | null, payload?: Readable) => void,
 ): void {
   const { headers } = request.raw
-  answersToBodies.set(request.raw, reply.raw)
   const length = Number(headers['content-length'] ?? 0)
   // Fastify refuses a body that is larger than the limit.
   if (length >= largeBodyBytes && length <= bytesMax) {
+    answersToBodies.set(request.raw, reply.raw)
     const release = capacity.tryTake(length)
     if (release !== undefined) reply.raw.once('close', release)
     if (release === undefined) done(createOverloadedError('large bodies'))
     else done(null, collectBody(request.raw, payload, length))
     return
   }
-  if (headers['transfer-encoding'] !== undefined) limitChunks(reply, payload, capacity)
+  if (headers['transfer-encoding'] !== undefined) {
+    answersToBodies.set(request.raw, reply.raw)
+    limitChunks(reply, payload, capacity)
+  }
   done(null, payload)
 }
 

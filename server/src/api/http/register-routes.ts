@@ -13,6 +13,7 @@ import type { Dialect } from './dialect.ts'
 import { limitAnswer, limitBody, limitBodyRead } from './limit-requests.ts'
 import type { Authorize } from './permission.ts'
 import { limitBodyBytes, type Route } from './route.ts'
+import { scopeContext } from './scope-context.ts'
 import type { RequestPart } from './validation/validate.ts'
 
 /** The methods that a route can have, in the order in which the Allow header lists them. */
@@ -142,7 +143,8 @@ function registerRoute(
         if (row.answerKind !== undefined) await limitAnswer(row.answerKind, reply, capacities)
       },
     }),
-    handler: (request, reply) => handler(request, reply, context),
+    handler: (request, reply) =>
+      handler(request, reply, scopeContext(context, request.caller, row.permission)),
   })
 }
 

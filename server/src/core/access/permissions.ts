@@ -71,7 +71,7 @@ export function isPermission(text: string): text is Permission {
   return known.has(text)
 }
 
-const systemFamilies = new Set(['namespace', 'user', 'apikey', 'access'])
+const systemFamilies = new Set(['namespace', 'user', 'apikey', 'access', 'webhook', 'kafka'])
 
 /**
  * Whether the permission concerns all tenants, so that only a role in `_system` can give it. A role that is

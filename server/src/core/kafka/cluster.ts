@@ -2,6 +2,7 @@
  * A Kafka cluster as it is configured. `Secret` is a text that nobody may see: in the settings a secret or a
  * reference to one, in the driver a function that reads it.
  */
+import type { ReplayMode } from './replay-queues.ts'
 import type { ClassRule } from './topic-patterns.ts'
 
 export const saslMechanisms = ['plain', 'scram-sha-256', 'scram-sha-512'] as const
@@ -20,6 +21,8 @@ export type KafkaCluster<Secret> = Readonly<{
   /** The name of the dead queue of a topic, with `{topic}` and `{cluster}`. */
   queue: string
   classes: readonly ClassRule[]
+  /** How a redrive is sent that does not say how. */
+  replay: ReplayMode
   /** Whether missing side topics may be created. */
   mayCreateTopics: boolean
   /** Whether a redriven record keeps the headers that describe its failure. */

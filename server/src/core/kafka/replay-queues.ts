@@ -14,13 +14,17 @@ import type { QueueName } from '../ids.ts'
 export const replayModes = ['topic', 'forced', 'header', 'side-topic'] as const
 export type ReplayMode = (typeof replayModes)[number]
 
-export function nameReplayQueue(cluster: string, mode: ReplayMode): QueueName {
-  return `kafka.${cluster}.replay${mode === 'topic' ? '' : `-${mode}`}`
+/** `default`: the mode that is set for the cluster. */
+export type ReplayRequest = ReplayMode | 'default'
+export const replayRequests: readonly ReplayRequest[] = ['default', ...replayModes]
+
+export function nameReplayQueue(cluster: string, mode: ReplayRequest): QueueName {
+  return `kafka.${cluster}.replay${mode === 'default' ? '' : `-${mode}`}`
 }
 
 /** Null: the queue is not one of a cluster. Names of clusters contain no dots. */
-export function parseReplayQueue(name: QueueName): Readonly<{ cluster: string; mode: ReplayMode }> | null {
-  const [, cluster, mode = 'topic'] = /^kafka\.([^.]+)\.replay(?:-([a-z-]+))?$/.exec(name) ?? []
-  const known = replayModes.find((each) => each === mode)
+export function parseReplayQueue(name: QueueName): Readonly<{ cluster: string; mode: ReplayRequest }> | null {
+  const [, cluster, mode = 'default'] = /^kafka\.([^.]+)\.replay(?:-([a-z-]+))?$/.exec(name) ?? []
+  const known = replayRequests.find((each) => each === mode)
   return cluster === undefined || known === undefined ? null : { cluster, mode: known }
 }

@@ -6,7 +6,7 @@ import { KnownError } from '../../errors.ts'
 import type { AuditEntry } from '../../storage/contract/audit.ts'
 import type { CampaignLetter, StoredCampaign } from '../../storage/contract/campaigns.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'
-import { type Action, createAuditCommand } from '../audit.ts'
+import { type Action, createAuditCommand, inNamespace } from '../audit.ts'
 import type {
   Campaign,
   CampaignCauses,
@@ -18,6 +18,7 @@ import type {
 } from '../letters.ts'
 import { type LettersLog, type LettersParts, silent } from '../parts.ts'
 import { createSearch } from '../search.ts'
+import { checkOneNamespace, findNamespace } from './campaign-namespace.ts'
 import { readCauses } from './causes.ts'
 import { isDeadQueue } from './dead-queue.ts'
 import { decodeDocument, encodeDocument, toCampaign } from './document.ts'
@@ -26,7 +27,7 @@ import { checkExpectedCount, describeIdle, type PreviewParts, previewCampaign } 
 import { CampaignRunner, putCampaign } from './runner.ts'
 import { checkChanges, checkReason, checkSpec } from './spec.ts'
 import { adjust, applyFreezing, type CampaignFacts, cancel, pause, resume } from './state-machine.ts'
-import { createChanges, watchCampaign } from './watch.ts'
+import { type CampaignChangeSignal, createChanges, watchCampaign } from './watch.ts'
 
 /** The runner may change a campaign while a person's decision is written: then read it again and retry. */
 const triesMax = 20
@@ -44,11 +45,12 @@ export class CampaignService implements Campaigns {
   readonly #clock: Clock
   readonly #random: () => number
   readonly #log: LettersLog
-  readonly #changes = createChanges()
+  readonly #changes: CampaignChangeSignal
   readonly #runner: CampaignRunner
   #lastId: string | undefined
 
-  constructor(parts: LettersParts & { owner: string }) {
+  constructor(parts: LettersParts & { owner: string; changes?: CampaignChangeSignal }) {
+    this.#changes = parts.changes ?? createChanges()
     const { log = silent } = parts
     this.#storage = parts.storage
     this.#engine = parts.engine
@@ -79,6 +81,8 @@ export class CampaignService implements Campaigns {
     const spec = await this.#resolveIds(checkSpec(given))
     await this.#checkTarget(spec)
     await checkExpectedCount(this.#storage, spec)
+    const namespace = await findNamespace(this.#storage, spec)
+    checkOneNamespace(spec, namespace)
     const now = this.#clock.now()
     const [id = ''] = createKsuids(this.#lastId, now, 1, this.#random)
     this.#lastId = id
@@ -90,9 +94,15 @@ export class CampaignService implements Campaigns {
     const letters = 'letterIds' in selection ? { letters: letterIds.length } : {}
     const details = { spec: encodeDocument(facts).spec, ...letters }
     await this.#engine.write([
-      putCampaign({ id, version: 0 }, facts),
+      putCampaign({ id, version: 0, namespace }, facts),
       ...(letterIds.length > 0 ? [{ op: 'freeze-ids', campaignId: id, letterIds } as const] : []),
-      createAuditCommand(this.#clock, { ...attribution, reason }, 'campaign.create', [id], details),
+      createAuditCommand(
+        this.#clock,
+        inNamespace({ ...attribution, reason }, namespace),
+        'campaign.create',
+        [id],
+        details,
+      ),
     ] as const)
     this.#log.info({ campaign: id, name: spec.name, actor: attribution.actor }, 'campaign was created')
     return toCampaign(await this.#read(id), this.#clock.now())
@@ -208,7 +218,13 @@ export class CampaignService implements Campaigns {
       try {
         await this.#engine.write([
           putCampaign(found, changed),
-          createAuditCommand(this.#clock, { ...attribution, reason }, action, [id], details),
+          createAuditCommand(
+            this.#clock,
+            inNamespace({ ...attribution, reason }, found.namespace),
+            action,
+            [id],
+            details,
+          ),
         ])
       } catch (error) {
         const isRace = error instanceof KnownError && error.code === 'CAMPAIGN_CHANGED'

@@ -61,6 +61,7 @@ export function toCampaign(stored: StoredCampaign, now: number): Campaign {
   const { counts } = stored
   return {
     id: stored.id,
+    namespace: stored.namespace,
     ...shown,
     counts,
     rate: measureRate(facts, now),
@@ -121,6 +122,9 @@ function readSpec(spec: JsonObject): CampaignSpec {
     action: spec.readText('action') as CampaignSpec['action'],
     selection: decodeSelection(spec.readObject('selection')),
     target: spec.readTextOrNull('target'),
+    ...(Array.isArray(spec.fields.targetNamespaces) && {
+      targetNamespaces: spec.fields.targetNamespaces as string[],
+    }),
     isDeadAllowed: spec.fields.isDeadAllowed === true,
     canaryCount: spec.readNumber('canaryCount'),
     ratePerSecond: spec.readNumber('ratePerSecond'),

@@ -18,7 +18,7 @@ import type { PutCampaign, StoredCampaign } from '../../storage/contract/campaig
 import type { RedriveResult } from '../../storage/contract/letters.ts'
 import type { HeldLock } from '../../storage/contract/locks.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'
-import { createAuditCommand, policyAttribution } from '../audit.ts'
+import { createAuditCommand, inNamespace, policyAttribution } from '../audit.ts'
 import { type CampaignSteps, type LettersLog, stepLettersMax } from '../parts.ts'
 import { decodeDocument, encodeDocument } from './document.ts'
 import { createHeldLocks, type HeldLocks } from './locks.ts'
@@ -120,7 +120,7 @@ export class CampaignRunner {
     const { state, stateReason } = facts
     const stop = createAuditCommand(
       this.#clock,
-      { ...policyAttribution, reason: stateReason },
+      inNamespace({ ...policyAttribution, reason: stateReason }, stored.namespace),
       state === 'halted' ? 'campaign.halt' : 'campaign.pause',
       [stored.id],
       {
@@ -174,7 +174,10 @@ export class CampaignRunner {
     if (frozen === null) return
     const now = this.#clock.now()
     const size = countAll(frozen.counts)
-    const attribution = { actor: facts.actor, reason: facts.reason, requestId: '' }
+    const attribution = inNamespace(
+      { actor: facts.actor, reason: facts.reason, requestId: '' },
+      stored.namespace,
+    )
     const audit = createAuditCommand(this.#clock, attribution, 'campaign.freeze', [stored.id], {
       letters: size,
     })
@@ -213,6 +216,7 @@ export class CampaignRunner {
         letters: letters.map((letter) => ({ ...letter, queue: spec.target })),
         isDeadAllowed: spec.isDeadAllowed,
         isCapped: !spec.isDeadAllowed,
+        ...(spec.targetNamespaces !== undefined && { targetNamespaces: spec.targetNamespaces }),
         actor,
         now,
       },
@@ -295,15 +299,16 @@ export class CampaignRunner {
 }
 
 export function putCampaign(
-  stored: Pick<StoredCampaign, 'id' | 'version'>,
+  stored: Pick<StoredCampaign, 'id' | 'version'> & Partial<Pick<StoredCampaign, 'namespace'>>,
   facts: CampaignFacts,
 ): PutCampaign {
-  const { id, version } = stored
+  const { id, version, namespace = '' } = stored
   return {
     op: 'put-campaign',
     id,
     version,
     state: toStoredState(facts),
+    namespace,
     document: encodeDocument(facts),
     isRequired: true,
   }

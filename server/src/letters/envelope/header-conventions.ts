@@ -242,3 +242,17 @@ function readNumber(values: Values, name: string | undefined, problems: Problems
   problems.noteChanged(`header ${name} is not a number and is ignored`)
   return undefined
 }
+
+const failurePrefixes = ['kafka_dlt-', '__connect.errors.', '__dlq.errors.', '__streams.errors.']
+const failureNames: ReadonlySet<string> = new Set([
+  ...['x-original-topic', 'x-original-partition', 'x-original-offset', 'x-original-timestamp'],
+  ...['x-original-consumer-group', 'x-exception-fqcn', 'x-exception-message', 'x-exception-stacktrace'],
+  ...['x-last-error', 'x-failure-count', 'x-failed-at'],
+  ...['original_topic', 'original_partition', 'original_offset', 'consumer_group', 'error'],
+])
+
+/** Whether a header describes a failure, so that a redriven record must not have it. */
+export function isFailureHeader(name: string): boolean {
+  const lower = name.toLowerCase()
+  return failureNames.has(lower) || failurePrefixes.some((prefix) => lower.startsWith(prefix))
+}

@@ -41,6 +41,8 @@ export type StoredCampaign = Readonly<{
   version: number
   /** Also in the document. A column of its own, so that campaigns can be found by state. */
   state: string
+  /** The namespace of all its letters; empty: it may have letters of several namespaces. */
+  namespace: string
   document: CampaignDocument
   counts: CampaignCounts
 }>
@@ -66,6 +68,8 @@ export type PutCampaign = Readonly<{
   id: CampaignId
   version: number
   state: string
+  /** Never changes: the store keeps that of the first version. Default: empty. */
+  namespace?: string
   document: CampaignDocument
   /**
    * Reject the whole write with CAMPAIGN_CHANGED if the stored version is another one. So a step sends no
@@ -106,7 +110,12 @@ export type SkipLetters = Readonly<{
   countMax: number
 }>
 
-export type CampaignsQuery = Readonly<{ states?: readonly string[]; beforeId?: CampaignId; countMax: number }>
+export type CampaignsQuery = Readonly<{
+  states?: readonly string[]
+  namespaces?: readonly string[]
+  beforeId?: CampaignId
+  countMax: number
+}>
 
 export type CampaignLettersQuery = Readonly<{
   campaignId: CampaignId

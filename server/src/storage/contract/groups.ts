@@ -71,6 +71,8 @@ export type StoredGroupJob = Readonly<{
   version: number
   /** Also in the document. A column of its own, so that jobs can be found by state. */
   state: string
+  /** The dead queue, also in the document. */
+  queue: QueueName
   document: Readonly<Record<string, unknown>>
 }>
 export type GroupJobsQuery = Readonly<{ states?: readonly string[]; beforeId?: string; countMax: number }>
@@ -79,7 +81,7 @@ export type GroupJobsQuery = Readonly<{ states?: readonly string[]; beforeId?: s
  * Stores the job if its stored version is `version` (0: it does not exist yet). Rejects the whole write with
  * GROUP_JOB_CHANGED if it has another one, so that a cancelled job moves no more letters.
  */
-export type PutGroupJob = Readonly<{ op: 'put-group-job' } & StoredGroupJob>
+export type PutGroupJob = Readonly<{ op: 'put-group-job' } & Omit<StoredGroupJob, 'queue'>>
 /**
  * Creates the group of a split, without letters: like `groupId`, but no letter joins it by its cause. A
  * repeated command returns the same group. Rejects with GROUP_NOT_FOUND.

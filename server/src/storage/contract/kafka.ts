@@ -14,6 +14,7 @@ export type KafkaCommand =
   | ClaimKafkaPartitions
   | AdvanceKafkaPositions
   | ReturnLetters
+  | AnnounceKafkaReplays
   | RecordKafkaReplays
   | PassKafkaReplays
   | ForgetKafkaReplays
@@ -22,6 +23,7 @@ export type KafkaResults = {
   'claim-kafka-partitions': readonly KafkaPosition[]
   'advance-kafka-positions': undefined
   'return-letters': readonly ReturnResult[]
+  'announce-kafka-replays': undefined
   'record-kafka-replays': readonly RecordReplayResult[]
   'pass-kafka-replays': { passed: number }
   'forget-kafka-replays': undefined
@@ -99,6 +101,16 @@ export type ReturnLetters = Readonly<{
 export type ReturnResult = Readonly<{ letterId: LetterId; outcome: 'returned' | 'repeated' }>
 
 /**
+ * Stores records before they are sent, with the offset -1. A record can die before its place is recorded, and
+ * is then recognised by its content.
+ */
+export type AnnounceKafkaReplays = Readonly<{
+  op: 'announce-kafka-replays'
+  replays: readonly Omit<KafkaRecordSent, 'partition' | 'offset'>[]
+  now: Instant
+}>
+
+/**
  * Records that items were sent to Kafka: removes each item from its queue, where it counts as completed,
  * without ending the redrive of its letter. An item that is not leased any more stays as it is.
  */
@@ -118,6 +130,7 @@ export type KafkaRecordSent = Readonly<{
   cluster: string
   topic: string
   partition: number
+  /** -1: the record was announced, and it is not known yet whether it was sent. */
   offset: number
   /** The consumer group whose progress proves that the record was processed; empty: unknown. */
   group: string

@@ -100,7 +100,11 @@ export interface LetterStore {
   prefetchLetters(letterIds: readonly LetterId[]): Promise<void>
   /** Oldest first. The newest versions have payloads, up to `stepBytesMax`. */
   listEdits(letterId: LetterId): Promise<readonly LetterEdit[]>
+  /** The namespaces of the queues of live and archived letters. Unknown ids are left out. */
+  readLetterNamespaces(letterIds: readonly LetterId[]): Promise<readonly LetterNamespace[]>
 }
+
+export type LetterNamespace = Readonly<{ letterId: LetterId; namespace: string }>
 
 /**
  * Redrives letters to queues of this store. Each letter becomes leased by its redrive, and its copy (the same
@@ -130,6 +134,10 @@ export type RedriveLetters = Readonly<{
   isCapped: boolean
   /** Redrive only letters whose automatic redrive is due at `now`. */
   isDueOnly?: boolean
+  /**
+   * Redrive only to queues of these namespaces; others are refused as `no-target`. Default: to every queue.
+   */
+  targetNamespaces?: readonly string[]
   actor: string
   now: Instant
   audit?: AuditContext
@@ -291,6 +299,8 @@ export type PurgeArchive = Readonly<{
  */
 export type CountedFilter = Readonly<{
   queues?: readonly QueueName[]
+  /** Only letters in queues of these namespaces. */
+  namespaces?: readonly string[]
   states?: readonly ListedState[]
   /** Groups that were merged into these match too. */
   groupIds?: readonly GroupId[]

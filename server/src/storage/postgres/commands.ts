@@ -19,7 +19,7 @@ import { produce } from './items/produce.ts'
 import { clear, deleteItems } from './items/remove.ts'
 import { complete, correctLeases, extend, retry, unlease } from './items/settle.ts'
 import { advancePositions, claimPartitions } from './kafka/positions.ts'
-import { forgetReplays, passReplays, recordReplays } from './kafka/replays.ts'
+import { announceReplays, forgetReplays, passReplays, recordReplays } from './kafka/replays.ts'
 import { returnLetters } from './kafka/return-letters.ts'
 import { cancelRedrives } from './letters/cancel-redrives.ts'
 import { discardLetters } from './letters/discard.ts'
@@ -109,6 +109,7 @@ const handlers: Handlers = {
   'claim-kafka-partitions': executeOneByOne(claimPartitions),
   'advance-kafka-positions': executeOneByOne(advancePositions),
   'return-letters': executeOneByOne(returnLetters),
+  'announce-kafka-replays': executeOneByOne(announceReplays),
   'record-kafka-replays': executeOneByOne(recordReplays),
   'pass-kafka-replays': executeOneByOne(passReplays),
   'forget-kafka-replays': executeOneByOne(forgetReplays),

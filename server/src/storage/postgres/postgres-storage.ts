@@ -38,6 +38,7 @@ import type {
   LetterCountsQuery,
   LetterEdit,
   LetterLocation,
+  LetterNamespace,
   LetterRanges,
   ListedLetter,
   PayloadSize,
@@ -92,7 +93,12 @@ import { RepeatedImports } from './letters/import-letters.ts'
 import { findLetterIds } from './letters/letter-ids.ts'
 import { PrefetchedLetters } from './letters/letter-snapshots.ts'
 import { groupArrivals, listGroups, readGroupLabels } from './letters/list-groups.ts'
-import { findLettersByUuid, getLetters, readPayloadSizes } from './letters/read-letters.ts'
+import {
+  findLettersByUuid,
+  getLetters,
+  readLetterNamespaces,
+  readPayloadSizes,
+} from './letters/read-letters.ts'
 import { findRanges } from './letters/scan-letters.ts'
 import { checkReadable, migrate } from './migrations/migrate.ts'
 import { readLeaseCall } from './queues/lease-calls.ts'
@@ -318,6 +324,10 @@ class PostgresStorage implements Storage {
 
   groupArrivals(groupIds: readonly number[], since: Instant): Promise<readonly GroupArrivals[]> {
     return this.#run(() => groupArrivals(this.#store.connections, groupIds, since))
+  }
+
+  readLetterNamespaces(letterIds: readonly string[]): Promise<readonly LetterNamespace[]> {
+    return this.#run(() => readLetterNamespaces(this.#store.connections, letterIds))
   }
 
   listEdits(letterId: string): Promise<readonly LetterEdit[]> {

@@ -25,6 +25,7 @@ export function toStoredCampaign(row: DatabaseRow, counts: CampaignCounts): Stor
     id: readText(row, 'id'),
     version: readNumber(row, 'version'),
     state: readText(row, 'state'),
+    namespace: readText(row, 'namespace'),
     document: readJson<CampaignDocument>(row, 'document'),
     counts,
   }

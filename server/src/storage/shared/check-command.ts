@@ -192,7 +192,7 @@ function checkLetterIds(letterIds: readonly string[]): void {
 }
 
 function checkFilter(filter: LetterFilter): void {
-  for (const field of ['queues', 'origins', 'errorCodes', 'slugs', 'errorClasses'] as const) {
+  for (const field of ['queues', 'namespaces', 'origins', 'errorCodes', 'slugs', 'errorClasses'] as const) {
     for (const text of filter[field] ?? []) checkText(field, text)
   }
   checkText('text', filter.text)

@@ -8,7 +8,7 @@ import { type CountedFilter, redrivesCounted } from '../contract/letters.ts'
 
 /** A letter matches a list if its value is in the list. `redrives`: as counted, both bounds included. */
 export type CountCondition =
-  | Readonly<{ on: 'queue'; queues: readonly string[] }>
+  | Readonly<{ on: 'queue'; queues: readonly string[] } | { on: 'queue'; namespaces: readonly string[] }>
   | Readonly<{ on: 'group'; groupIds: readonly number[] }>
   | Readonly<{ on: GroupField; values: readonly string[] }>
   | Readonly<{ on: 'state'; states: readonly ListedState[] }>
@@ -22,9 +22,11 @@ export type GroupField = 'origin' | 'errorCode' | 'slug' | 'errorClass'
  * letters may have any class match too.
  */
 export function readConditions(filter: CountedFilter, isClassChecked = false): CountCondition[] {
-  const { queues, groupIds, origins, errorCodes, slugs, errorClasses, states, retryCount } = filter
+  const { queues, namespaces, groupIds, origins, errorCodes, slugs, errorClasses, states, retryCount } =
+    filter
   const conditions: CountCondition[] = []
   if (queues !== undefined) conditions.push({ on: 'queue', queues })
+  if (namespaces !== undefined) conditions.push({ on: 'queue', namespaces })
   if (groupIds !== undefined) conditions.push({ on: 'group', groupIds })
   if (origins !== undefined) conditions.push({ on: 'origin', values: origins })
   if (errorCodes !== undefined) conditions.push({ on: 'errorCode', values: errorCodes })

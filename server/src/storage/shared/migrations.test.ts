@@ -31,7 +31,8 @@ describe('the migrations of the stores', () => {
       ['0008_audit-chain', 'e72e49d5f910837f66ac8ff3c40bb68c4716e260b30159a21c4c4fa05d049035'],
       ['0009_webhooks', 'da186625db346f10ddf65c3afb78af9e103271208bac3dce716637cc9bdd8e55'],
       ['0010_kafka', '584d730f794c6be6021f5d82667457e3a917feb8b591f5bb86c7c97bd56b577b'],
-      ['0011_causes', '0baf7913586e725dea1091899ea88760b0054cf834844a08372c90a0b63ebf30'],
+      ['0011_namespaces', '78a80f68ce678d6e4eac85dc847390c0444a410269dd6e9a407fbdc6de6b99bf'],
+      ['0012_causes', '0baf7913586e725dea1091899ea88760b0054cf834844a08372c90a0b63ebf30'],
     ])
     expect(checksums(postgresMigrations)).toEqual([
       ['0001_foundation', 'fee1b277a7afc2bde76abc7c6e8a231295ac717517819bdad223c32a84032bd5'],
@@ -44,7 +45,8 @@ describe('the migrations of the stores', () => {
       ['0008_audit-chain', '2ba900fc3042244d5a91b16eee15761b514aceae717605f839031f910a6bc485'],
       ['0009_webhooks', '91f0cd09929c08cf835a567018250ff39d612c6bf6411d8068b6b9f554fc1736'],
       ['0010_kafka', 'abe250f2f6d7bf8e4702bf738a10951de296466fbedd643d09eef0eb722347bc'],
-      ['0011_causes', '972cd0dfcb945dc5ec8922be8d2bf792c79348f933c7ff36b83f437905e633d6'],
+      ['0011_namespaces', '881204edf88790d38b339451d7f8bbdf1242cb481b0d59bcb910afae1b7dd4ac'],
+      ['0012_causes', '972cd0dfcb945dc5ec8922be8d2bf792c79348f933c7ff36b83f437905e633d6'],
     ])
   })
 })

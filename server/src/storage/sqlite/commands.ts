@@ -17,7 +17,7 @@ import { produce } from './items/produce.ts'
 import { clear, deleteItems } from './items/remove.ts'
 import { complete, correctLeases, extend, retry, unlease } from './items/settle.ts'
 import { advancePositions, claimPartitions } from './kafka/positions.ts'
-import { forgetReplays, passReplays, recordReplays } from './kafka/replays.ts'
+import { announceReplays, forgetReplays, passReplays, recordReplays } from './kafka/replays.ts'
 import { returnLetters } from './kafka/return-letters.ts'
 import { cancelRedrives } from './letters/cancel-redrives.ts'
 import { discardLetters } from './letters/discard.ts'
@@ -102,6 +102,7 @@ const handlers: Handlers = {
   'claim-kafka-partitions': claimPartitions,
   'advance-kafka-positions': advancePositions,
   'return-letters': returnLetters,
+  'announce-kafka-replays': announceReplays,
   'record-kafka-replays': recordReplays,
   'pass-kafka-replays': passReplays,
   'forget-kafka-replays': forgetReplays,

@@ -68,6 +68,7 @@ function createStorage(backend: Backend, clock: Clock): Storage {
     listGroupJobs: (query) => ask({ read: 'group-jobs', query }),
     findCauseKey: (causeKey) => ask({ read: 'cause-key', causeKey }),
     groupArrivals: (groupIds, since) => ask({ read: 'group-arrivals', groupIds, since }),
+    readLetterNamespaces: (letterIds) => ask({ read: 'letter-namespaces', letterIds }),
     listEdits: (letterId) => ask({ read: 'edits', letterId }),
     getCampaign: (id) => ask({ read: 'campaign', id }),
     listCampaigns: (query) => ask({ read: 'campaigns', query }),

@@ -176,7 +176,7 @@ describeStores('letters of a removed queue', (given) => {
       // A letter in redrive and a DEAD letter are left.
       await expectRefusal(given.run(deleting), 'QUEUE_HOLDS_LETTERS')
       expect(await details(letters)).toEqual([])
-      expect(await given.run({ ...deleting, isForced: true })).toEqual({ removed: 5 })
+      expect(await given.run({ ...deleting, isForced: true })).toEqual({ removed: 5, isMore: false })
       const counted = { leased: 1, dead: 1, discarded: 3 }
       expect(await details(letters)).toEqual([
         ['queue.delete', { removed: 5, letters: counted, archived: 1 }],
@@ -189,7 +189,7 @@ describeStores('letters of a removed queue', (given) => {
     await actions.discard(await actions.produceDead(work, newItems(2)))
     await given.run({ op: 'delete-queue', name: work })
     const deleting = { op: 'delete-queue', name: letters, audit: createAudit('queue.delete') } as const
-    expect(await given.run(deleting)).toEqual({ removed: 2 })
+    expect(await given.run(deleting)).toEqual({ removed: 2, isMore: false })
     expect(await details(letters)).toEqual([['queue.delete', { removed: 2, letters: { discarded: 2 } }]])
     const ordinary = await given.queue()
     await given.run({ op: 'delete-queue', name: ordinary, audit: createAudit('queue.delete') })
@@ -209,7 +209,7 @@ describeStores('letters of a removed queue', (given) => {
     const letters = await given.queue({ letterClass: 'financial' })
     await given.run({ op: 'produce', queue: letters, partition: 0, items: newItems(2), now: noon })
     expect(await given.run({ ...clearing, queue: letters })).toMatchObject({ removed: 2, next: null })
-    expect(await given.run({ op: 'delete-queue', name: letters })).toEqual({ removed: 0 })
+    expect(await given.run({ op: 'delete-queue', name: letters })).toEqual({ removed: 0, isMore: false })
   })
 
   it('changing the settings of a dead queue removes no letter', async () => {

@@ -1,5 +1,6 @@
 /** Deleting a queue in steps: one of many items must not block the other writes until all are deleted. */
 import { beforeEach, expect, it } from 'vitest'
+import type { DeleteQueue } from '../../../src/storage/contract/queues.ts'
 import { hour, newItems, noon } from '../../make.ts'
 import { expectConsistentStore } from '../support/expect-consistent-store.ts'
 import { expectRefusal } from '../support/expect-refusal.ts'
@@ -27,7 +28,7 @@ describeStores('deleting a queue in steps', (given) => {
     await given.run({ op: 'update-queue', name: work, changes: { deadQueue: null }, now: noon })
     return { work, letters, copy }
   }
-  const step = (name: string, more: object = {}) =>
+  const step = (name: string, more: Partial<DeleteQueue> = {}) =>
     given.run({ op: 'delete-queue', name, countMax: 2, isForced: true, ...more })
 
   it('each step deletes a limited number of items, counts them, and the queue is deleted last', async () => {
@@ -42,7 +43,7 @@ describeStores('deleting a queue in steps', (given) => {
     }
     const removed: number[] = []
     for (let isMore = true; isMore; ) {
-      const done = await step(letters, { trace: audit })
+      const done = await step(letters, { audit })
       removed.push(done.removed)
       isMore = done.isMore
       await expectConsistentStore(given.storage)

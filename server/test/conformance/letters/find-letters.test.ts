@@ -23,6 +23,63 @@ describeStores('letter filters', (given) => {
     expect(await findReferences({})).toEqual(['a', 'b', 'c'])
   })
 
+  it('letters are found by namespace, together with every other condition', async () => {
+    const { version } = await given.storage.readAccessState()
+    const changes = ['north', 'south'].map(
+      (name) =>
+        ({
+          change: 'put-namespace',
+          namespace: { name, description: '', keyTag: '', createdAt: noon },
+        }) as const,
+    )
+    await given.run({ op: 'change-access', version, changes })
+    const [north, south, other] = [
+      await given.queue({ namespace: 'north' }),
+      await given.queue({ namespace: 'south' }),
+      await given.queue(),
+    ]
+    const trace = bytes(`00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`)
+    const letter = {
+      sourceId: 'one',
+      key: bytes('k'),
+      failure: aFailure({ message: 'HTTP 503' }),
+      headers: [['traceparent', trace]] as const,
+    }
+    for (const [queue, name] of [
+      [north, 'n'],
+      [south, 's'],
+      [other, 'o'],
+    ] as const)
+      await captureByReference(queue, { [name]: { ...letter, sourceId: `source-${name}` } })
+    const letterIds = (await list({})).letters.map(({ rootId }) => rootId)
+    const references = ['n', 's', 'o']
+    const filters: LetterFilter[] = [
+      {},
+      { letterIds },
+      { references },
+      { sourceIds: references.map((name) => `source-${name}`) },
+      { traceIds: ['a'.repeat(32)] },
+      { key: bytes('k') },
+      { states: ['waiting'] },
+      { slugs: ['http_503'] },
+      { text: '503' },
+      { retryCount: { max: 3 } },
+      { queues: [north, south, other] },
+    ]
+    for (const filter of filters) {
+      expect(await findReferences({ ...filter, namespaces: ['north'] })).toEqual(['n'])
+      expect(await findReferences({ ...filter, namespaces: ['_system', 'south'] })).toEqual(['o', 's'])
+      expect(await findReferences({ ...filter, namespaces: [] })).toEqual([])
+    }
+    expect(await findReferences({ queues: [south], namespaces: ['north'] })).toEqual([])
+    const count = async (namespaces: string[], by: 'slug' | 'state') =>
+      (await given.storage.countLetters({ filter: { namespaces }, by: [by] })).map((row) => row.count)
+    expect(await count(['north'], 'slug')).toEqual([1])
+    expect(await count(['north', 'south'], 'state')).toEqual([2])
+    const namespaces = await given.storage.readLetterNamespaces([...letterIds, 'unknown'])
+    expect(namespaces.map(({ namespace }) => namespace).sort()).toEqual(['_system', 'north', 'south'])
+  })
+
   it('letters are found by state', async () => {
     const { names, states } = await captureOneOfEachState(given)
     for (const [state, name] of Object.entries(states)) {

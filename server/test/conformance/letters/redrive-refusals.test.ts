@@ -102,7 +102,7 @@ describeStores('a redrive', (given) => {
         anOrigin(),
         // A topic or a webhook with the name of a queue is not that queue.
         anOrigin({ name: work }),
-        anOrigin({ kind: 'webhook', name: work, cluster: null }),
+        anOrigin({ kind: 'webhook', name: work }),
         anOrigin({ kind: 'queue', name: 'unknown-queue', partition: 0, group: null, cluster: null }),
       ]
       const ids = await actions.capture(

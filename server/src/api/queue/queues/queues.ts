@@ -2,6 +2,7 @@ import { create } from '@bufbuild/protobuf'
 import { partitionsMax } from '../../../core/queue.ts'
 import { KnownError } from '../../../errors.ts'
 import { createAttribution } from '../../http/attribution.ts'
+import { checkPermission } from '../access/checks.ts'
 import { createUnknownQueueFault, findQueue } from '../checks/lookup.ts'
 import { checkNamespaceName, checkNewQueueName, checkNoNul } from '../checks/names.ts'
 import {
@@ -40,6 +41,7 @@ const create_ = queueRoute({
     const { queueName: name, requestedPartitions: partitions, maxAttempts, reference } = info
     const timeouts = checkSyntax(info)
     const namespace = readNamespace(info.namespace)
+    checkPermission(call, 'queue.create', namespace)
     await checkNamespaceExists(call.context.access(), namespace)
     if ((await engine.getQueue(name)) !== null) throw createExistsFault(name)
     await checkDeadQueue(engine, info)

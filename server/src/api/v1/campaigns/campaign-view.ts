@@ -28,6 +28,7 @@ export const CampaignView = component(
   'Campaign',
   Type.Object({
     id: Type.String({ description: 'Id of the campaign.' }),
+    namespace: nullable(Type.String(), 'The namespace of its letters; null: they can be in several.'),
     name: Type.String({ description: 'A name for people.' }),
     reason: Type.String({ description: 'Why the campaign was started.' }),
     actor: Type.String({ description: 'The person or program that started it.' }),
@@ -147,6 +148,7 @@ export function viewSpec(spec: CampaignSpec) {
 export function viewCampaign(campaign: Campaign): CampaignView {
   return {
     id: campaign.id,
+    namespace: campaign.namespace === '' ? null : campaign.namespace,
     ...viewSpec(campaign.spec),
     reason: campaign.reason,
     actor: campaign.actor,

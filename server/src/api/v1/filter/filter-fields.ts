@@ -37,6 +37,7 @@ const retryCount = { minimum: 0, maximum: 1_000_000 }
 /** Conditions that the counts contain: their totals are exact and need no search. */
 export const countedFields = {
   queue: oneOrMore('Letters in this dead queue.'),
+  namespace: oneOrMore('Letters in queues of this namespace.', 256),
   letter_class: oneOrMore('Letters in dead queues of this class.'),
   status: oneOrMore(`Letters with this status: ${letterStatuses.join(', ')}.`, 32, 1, {
     enum: letterStatuses,

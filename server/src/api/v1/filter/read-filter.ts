@@ -131,6 +131,7 @@ function readCounted(spec: CountedSpec, refuse: Refuse): CountedFilter {
   const states = readStatuses(spec.status, refuse)
   const retryCount = readRetryCount(spec.retry_count_min, spec.retry_count_max, refuse)
   const queues = toList(spec.queue)
+  const namespaces = toList(spec.namespace)
   const errorCodes = toList(spec.error_code)
   const slugs = toList(spec.slug)
   const errorClasses = toList(spec.error_class)
@@ -139,6 +140,7 @@ function readCounted(spec: CountedSpec, refuse: Refuse): CountedFilter {
   const origins = toList(spec.origin)
   return {
     ...(queues !== undefined && { queues }),
+    ...(namespaces !== undefined && { namespaces }),
     ...(states !== undefined && { states }),
     ...(errorCodes !== undefined && { errorCodes }),
     ...(slugs !== undefined && { slugs }),

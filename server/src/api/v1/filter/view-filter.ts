@@ -20,6 +20,7 @@ export const FilterView = component(
   Type.Object(
     {
       queue: Texts,
+      namespace: Texts,
       status: Type.Optional(Type.Array(Type.Enum([...letterStatuses]))),
       error_code: Texts,
       slug: Texts,
@@ -58,6 +59,7 @@ export function viewFilter(filter: LetterFilter): FilterView {
 function viewCounted({ retryCount, ...filter }: LetterFilter): FilterView {
   return {
     ...(filter.queues !== undefined && { queue: [...filter.queues] }),
+    ...(filter.namespaces !== undefined && { namespace: [...filter.namespaces] }),
     ...(filter.states !== undefined && { status: [...new Set(filter.states.map(toLetterStatus))] }),
     ...(filter.errorCodes !== undefined && { error_code: [...filter.errorCodes] }),
     ...(filter.slugs !== undefined && { slug: [...filter.slugs] }),

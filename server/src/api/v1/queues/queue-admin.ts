@@ -42,6 +42,13 @@ export const queueAdminRoutes = [
               description: 'Number of partitions, which cannot change later. Default 1.',
             }),
           ),
+          namespace: Type.Optional(
+            Type.String({
+              minLength: 1,
+              maxLength: 256,
+              description: 'The namespace of the queue, which cannot change later. Default _system.',
+            }),
+          ),
           policy: Type.Optional(PolicySpec),
           is_paused: Type.Optional(Type.Boolean({ description: 'Create the queue paused. Default false.' })),
           reason: Reason,
@@ -51,7 +58,7 @@ export const queueAdminRoutes = [
       response: { 200: NewQueueView },
     },
     handler: async (request, _reply, context) => {
-      const { name, partitions, policy = {}, is_paused, reason } = request.body
+      const { name, namespace, partitions, policy = {}, is_paused, reason } = request.body
       const spec = readPolicy(policy)
       checkTimes({ ...boundedPolicy, ...spec })
       const { attemptsMax, retry } = boundedPolicy
@@ -60,6 +67,7 @@ export const queueAdminRoutes = [
         retry,
         ...spec,
         name,
+        ...(namespace !== undefined && { namespace }),
         ...(partitions !== undefined && { partitions }),
         ...(is_paused !== undefined && { isPaused: is_paused }),
       }

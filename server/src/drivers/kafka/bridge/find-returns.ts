@@ -117,29 +117,29 @@ async function readUnnamed(
   const outstanding = await storage.listKafkaReplays({ cluster, by: 'sent', until, countMax: 1 })
   if (outstanding.length === 0) return none
   const records = letters.flatMap(({ origin }) => placeOf(origin) ?? [])
-  const contentHashes = letters.flatMap((letter) =>
-    placeOf(letter.origin) === undefined ? [hashContent(letter.key, letter.payload)] : [],
-  )
+  const hashes = new Map(letters.map((letter) => [letter, hashContent(letter.key, letter.payload)]))
+  const contentHashes = [...new Set(hashes.values())]
   const [atPlaces, alike] = await Promise.all([
     storage.listKafkaReplays({ cluster, by: 'record', records, countMax: matchesMax }),
-    storage.listKafkaReplays({
-      cluster,
-      by: 'content',
-      contentHashes: [...new Set(contentHashes)],
-      countMax: matchesMax,
-    }),
+    storage.listKafkaReplays({ cluster, by: 'content', contentHashes, countMax: matchesMax }),
   ])
   return (letter) => {
     const place = placeOf(letter.origin)
-    const isMatch =
+    const isAlike = ({ contentHash }: KafkaReplay) => contentHash === hashes.get(letter)
+    const matches =
       place === undefined
-        ? ({ contentHash }: KafkaReplay) => contentHash === hashContent(letter.key, letter.payload)
-        : ({ topic, partition, offset }: KafkaReplay) =>
-            topic === place.topic && partition === place.partition && offset === place.offset
-    return (place === undefined ? alike : atPlaces).filter(
-      (replay) => isMatch(replay) && isSameDeath(replay, letter.origin),
-    )
+        ? alike.filter(isAlike)
+        : [
+            ...atPlaces.filter((replay) => isAt(replay, place)),
+            // A record that died before its place was recorded.
+            ...alike.filter((replay) => replay.offset < 0 && replay.topic === place.topic && isAlike(replay)),
+          ]
+    return matches.filter((replay) => isSameDeath(replay, letter.origin))
   }
+}
+
+function isAt({ topic, partition, offset }: KafkaReplay, place: Place): boolean {
+  return topic === place.topic && partition === place.partition && offset === place.offset
 }
 
 type Place = Readonly<{ topic: string; partition: number; offset: number }>

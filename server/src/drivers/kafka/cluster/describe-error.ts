@@ -16,6 +16,14 @@ export function hasKafkaError(error: unknown, ...names: readonly string[]): bool
   return listErrors(error).some(({ apiId }) => typeof apiId === 'string' && names.includes(apiId))
 }
 
+/** The client has an error of its own for a topic that is not in its metadata. */
+export function isUnknownTopic(error: unknown): boolean {
+  return (
+    hasKafkaError(error, 'UNKNOWN_TOPIC_OR_PARTITION', 'UNKNOWN_TOPIC_ID', 'INVALID_TOPIC_EXCEPTION') ||
+    listErrors(error).some(({ message }) => message.startsWith('Unknown topic '))
+  )
+}
+
 const textMax = 300
 
 export function describeKafkaError(error: unknown): string {

@@ -10,16 +10,22 @@ import type {
   WriteAudit,
 } from '../../contract/audit.ts'
 import { linkAuditRows } from '../../shared/audit-chain.ts'
+import { addNamespaces, listTargets } from '../../shared/audit-namespaces.ts'
 import { toAuditHead, toAuditRow, toChainedRow, toStoredAudit } from '../../shared/audit-rows.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { encodeBytes, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
+import { encodeBytes, encodeInt8s, encodeTexts, encodeUuids } from '../connection/encode-arrays.ts'
+import { isKsuid } from '../letters/letter-rows.ts'
+import { letterNamespacesSql } from '../letters/read-letters.ts'
 import type { Transaction } from '../transaction.ts'
 
 const takeChain: Statement = {
   name: 'take-audit-chain',
-  text: `select taken, last_position, encode(last_hash, 'hex') as last_hash, ids from redrive.take_audit_chain($1)`,
+  text: `select taken, last_position, encode(last_hash, 'hex') as last_hash, ids,
+      exists (select from redrive.queues q where q.namespace < '${systemNamespace}')
+        or exists (select from redrive.queues q where q.namespace > '${systemNamespace}') as has_namespaces
+    from redrive.take_audit_chain($1)`,
 }
 const insertAuditRows: Statement = {
   name: 'insert-audit',
@@ -53,9 +59,11 @@ export async function writeAudit(
  * Writes the rows as the next ones of a chain that no other transaction holds (`take_audit_chain` in the
  * migration), so that servers do not wait for each other.
  */
-export async function insertAudit(connection: Connection, entries: readonly AuditEntry[]): Promise<void> {
-  if (entries.length === 0) return
-  const [taken = {}] = await connection.query(takeChain, [entries.length])
+export async function insertAudit(connection: Connection, given: readonly AuditEntry[]): Promise<void> {
+  if (given.length === 0) return
+  const [taken = {}] = await connection.query(takeChain, [given.length])
+  // Most stores have only the namespace `_system`: then no target is looked up.
+  const entries = taken.has_namespaces === true ? await findNamespaces(connection, given) : given
   const chain = readNumber(taken, 'taken')
   const position = readNumber(taken, 'last_position')
   const ids = readText(taken, 'ids').split(',').map(Number)
@@ -82,6 +90,23 @@ export async function insertAudit(connection: Connection, entries: readonly Audi
     ids.at(-1),
     position,
   ])
+}
+
+const findTargets: Statement = {
+  name: 'audit-target-namespaces',
+  text: `${letterNamespacesSql} union all
+    select q.name, q.namespace from redrive.queues q where q.name = any ($3::text[])`,
+}
+
+async function findNamespaces(
+  connection: Connection,
+  entries: readonly AuditEntry[],
+): Promise<readonly AuditEntry[]> {
+  const { letterIds, queues } = listTargets(entries)
+  const ids = letterIds.filter(isKsuid)
+  const rows = await connection.query(findTargets, [encodeUuids(ids), encodeTexts(ids), encodeTexts(queues)])
+  const found = rows.map((row) => [readText(row, 'letter_id'), readText(row, 'namespace')] as const)
+  return addNamespaces(entries, new Map(found))
 }
 
 export async function listAudit(connections: Connections, query: AuditQuery): Promise<AuditRow[]> {

@@ -15,7 +15,7 @@ import type { Transaction } from '../transaction.ts'
 
 const insertCampaign: Statement = {
   name: 'insert-campaign',
-  text: `insert into redrive.campaigns (id, version, state, document) values ($1, 1, $2, $3)
+  text: `insert into redrive.campaigns (id, version, state, document, namespace) values ($1, 1, $2, $3, $4)
     on conflict (id) do nothing returning 1`,
 }
 const updateCampaign: Statement = {
@@ -32,7 +32,7 @@ export async function putCampaign(
   const values = [id, state, JSON.stringify(command.document)]
   const rows =
     version === 0
-      ? await connection.query(insertCampaign, values)
+      ? await connection.query(insertCampaign, [...values, command.namespace ?? ''])
       : await connection.query(updateCampaign, [...values, version])
   if (rows.length === 0 && command.isRequired === true) {
     throw new KnownError('CAMPAIGN_CHANGED', `campaign ${id} is no longer at version ${version}`)
@@ -56,6 +56,7 @@ const readCampaignPage: Statement = {
   text: `select k.*, ${countsColumn} from (
       select p.* from unnest($1::text[]) as s(state) cross join lateral (
         select f.* from redrive.campaigns f where f.state = s.state and ($2::text is null or f.id < $2)
+          and ($4::text[] is null or f.namespace = any ($4::text[]))
         order by f.id desc limit $3) p order by p.id desc limit $3
     ) k order by k.id desc`,
 }
@@ -63,6 +64,16 @@ const readAllCampaignsPage: Statement = {
   name: 'page-of-all-campaigns',
   text: `select k.*, ${countsColumn} from (
       select f.* from redrive.campaigns f where ($1::text is null or f.id < $1) order by f.id desc limit $2
+    ) k order by k.id desc`,
+}
+
+/** A page of each namespace, merged. */
+const readNamespacePage: Statement = {
+  name: 'page-of-campaigns-in-namespaces',
+  text: `select k.*, ${countsColumn} from (
+      select p.* from unnest($1::text[]) as s(namespace) cross join lateral (
+        select f.* from redrive.campaigns f where f.namespace = s.namespace and ($2::text is null or f.id < $2)
+        order by f.id desc limit $3) p order by p.id desc limit $3
     ) k order by k.id desc`,
 }
 
@@ -76,12 +87,19 @@ export async function listCampaigns(
   connections: Connections,
   query: CampaignsQuery,
 ): Promise<StoredCampaign[]> {
-  const { states, beforeId = null, countMax } = query
-  const rows =
-    states === undefined
-      ? await connections.read(readAllCampaignsPage, [beforeId, countMax])
-      : await connections.read(readCampaignPage, [encodeTexts([...new Set(states)]), beforeId, countMax])
-  return rows.map(toCampaign)
+  return (await readPage(connections, query)).map(toCampaign)
+}
+
+function readPage(connections: Connections, query: CampaignsQuery): Promise<readonly Row[]> {
+  const { states, namespaces, beforeId = null, countMax } = query
+  const inNamespaces = namespaces && encodeTexts([...new Set(namespaces)].filter(isStorableText))
+  if (states !== undefined) {
+    const values = [encodeTexts([...new Set(states)]), beforeId, countMax, inNamespaces ?? null]
+    return connections.read(readCampaignPage, values)
+  }
+  if (inNamespaces !== undefined)
+    return connections.read(readNamespacePage, [inNamespaces, beforeId, countMax])
+  return connections.read(readAllCampaignsPage, [beforeId, countMax])
 }
 
 function toCampaign(row: Row): StoredCampaign {

@@ -53,7 +53,7 @@ export function listConditions(
 function printCondition(condition: CountCondition, column: string, parameter: Parameter): string[] {
   switch (condition.on) {
     case 'queue':
-      return [`${column} = any (${printQueueIds(condition.queues, parameter)})`]
+      return [`${column} = any (${printQueueIds(condition, parameter)})`]
     case 'group':
       return [`${column} = any (${parameter(encodeInt4s(condition.groupIds.filter(isInt4)))}::int4[])`]
     case 'state': {
@@ -70,9 +70,16 @@ function printCondition(condition: CountCondition, column: string, parameter: Pa
   }
 }
 
-/** An array of the ids of the named queues. */
-export function printQueueIds(queues: readonly string[], parameter: Parameter): string {
-  return `array(select q.id from redrive.queues q where q.name = any (${printTexts(queues, parameter)}))`
+/** An array of the ids of the named queues, or of the queues in namespaces. */
+export function printQueueIds(
+  selection: Readonly<{ queues: readonly string[] } | { namespaces: readonly string[] }>,
+  parameter: Parameter,
+): string {
+  const condition =
+    'queues' in selection
+      ? `q.name = any (${printTexts(selection.queues, parameter)})`
+      : `q.namespace = any (${printTexts(selection.namespaces, parameter)})`
+  return `array(select q.id from redrive.queues q where ${condition})`
 }
 
 /** Leaves out texts that PostgreSQL cannot read: no stored text equals them. */

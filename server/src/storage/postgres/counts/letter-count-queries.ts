@@ -107,12 +107,12 @@ function joinGroups(conditions: readonly CountCondition[], parameter: Parameter)
 }
 
 function chooseTable({ filter, by }: LetterCountsQuery): 'letter_sums' | 'slug_sums' | 'letter_counts' {
-  const { slugs, queues, retryCount, ...others } = filter
+  const { slugs, queues, namespaces, retryCount, ...others } = filter
   const needsGroups = others.groupIds !== undefined || hasGroupConditions(others)
   const isOnlyBy = (...names: readonly CountedBy[]) => by.every((name) => names.includes(name))
   if (needsGroups) return 'letter_counts'
   if (slugs === undefined && isOnlyBy('queue', 'state', 'retryCount')) return 'letter_sums'
-  const isForAllQueues = queues === undefined && retryCount === undefined
+  const isForAllQueues = queues === undefined && namespaces === undefined && retryCount === undefined
   return isForAllQueues && isOnlyBy('slug', 'state') ? 'slug_sums' : 'letter_counts'
 }
 

@@ -4,6 +4,7 @@ import { comparePartition, type PartitionDifference } from '../../shared/compare
 import { decodeGauges } from '../../shared/count-columns.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Connection, Row } from '../connection/connection.ts'
+import { encodeInt4s } from '../connection/encode-arrays.ts'
 import { CountChanges, countedPartitions, decodePartition } from './counts.ts'
 
 /** `correction`: the numbers to add to the counts. */
@@ -15,17 +16,39 @@ const countRows = `select queue_id, partition,
     count(*) filter (where state = 4) as dead, count(*) filter (where state = 5) as discarded,
     coalesce(sum(created_at / 1000) filter (where state in (0, 2)), 0) as created_sum,
     coalesce(sum(lease_deadline / 1000) filter (where state = 2), 0) as lease_sum
-  from redrive.items group by queue_id, partition`
-const countArchived =
-  'select queue_id, partition, count(*) as n from redrive.archive group by queue_id, partition'
-const readCounted = `${countedPartitions} group by q.name, p.queue_id, p.partition order by q.name, p.partition`
+  from redrive.items where queue_id = any ($1::int4[]) group by queue_id, partition`
+const countArchived = `select queue_id, partition, count(*) as n from redrive.archive
+  where queue_id = any ($1::int4[]) group by queue_id, partition`
+const readCounted = `${countedPartitions} where p.queue_id = any ($1::int4[])
+  group by q.name, p.queue_id, p.partition order by q.name, p.partition`
+
+/** A store can have millions of partitions, so queues are compared in groups with this number of them. */
+const partitionsAtOnce = 10_000
 
 export async function comparePartitions(connection: Connection): Promise<PartitionDrift> {
-  const rows = indexByPartition(await connection.query({ text: countRows, isLong: true }))
-  const archived = indexByPartition(await connection.query({ text: countArchived, isLong: true }))
-  const differences: QueueDifference[] = []
-  const correction = new CountChanges()
-  for (const row of await connection.query({ text: readCounted })) {
+  const drift: PartitionDrift = { differences: [], correction: new CountChanges() }
+  const queues = await connection.query({ text: 'select id, partitions from redrive.queues order by name' })
+  for (let at = 0; at < queues.length; ) {
+    const ids: number[] = []
+    for (let partitions = 0; at < queues.length && partitions < partitionsAtOnce; at++) {
+      const row = queues[at] as Row
+      ids.push(readNumber(row, 'id'))
+      partitions += readNumber(row, 'partitions')
+    }
+    await compareQueues(connection, ids, drift)
+  }
+  return drift
+}
+
+async function compareQueues(
+  connection: Connection,
+  queueIds: readonly number[],
+  { differences, correction }: PartitionDrift,
+): Promise<void> {
+  const ids = [encodeInt4s(queueIds)]
+  const rows = indexByPartition(await connection.query({ text: countRows, isLong: true }, ids))
+  const archived = indexByPartition(await connection.query({ text: countArchived, isLong: true }, ids))
+  for (const row of await connection.query({ text: readCounted }, ids)) {
     const key = toPartitionKey(row)
     const queueId = readNumber(row, 'queue_id')
     const { queue, partition, createdMs, leaseMs, ...counts } = decodePartition(row)
@@ -41,7 +64,6 @@ export async function comparePartitions(connection: Connection): Promise<Partiti
     if (missingCreatedMs !== 0n || missingLeaseMs !== 0n)
       correction.addSums(queueId, partition, missingCreatedMs, missingLeaseMs)
   }
-  return { differences, correction }
 }
 
 /** Sets the gauges to the numbers of rows, and `accepted` to the sum that conservation needs. */

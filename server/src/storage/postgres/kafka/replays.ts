@@ -1,7 +1,10 @@
 /** The records that were sent to Kafka for redriven letters, until the outcome of each redrive is known. */
+import type { Instant } from '../../../core/instant.ts'
 import { handOver } from '../../../core/transitions.ts'
 import type {
+  AnnounceKafkaReplays,
   ForgetKafkaReplays,
+  KafkaRecordSent,
   KafkaReplay,
   KafkaReplaysQuery,
   PassKafkaReplays,
@@ -31,6 +34,33 @@ const put: Statement = {
       passed_at = null`,
 }
 
+export async function announceReplays(
+  transaction: Transaction,
+  { replays, now }: AnnounceKafkaReplays,
+): Promise<undefined> {
+  const unplaced = replays.map((replay) => ({ ...replay, partition: -1, offset: -1 }))
+  await putReplays(transaction, unplaced, now)
+}
+
+async function putReplays(
+  { connection }: Transaction,
+  replays: readonly KafkaRecordSent[],
+  now: Instant,
+): Promise<void> {
+  if (replays.length === 0) return
+  await connection.query(put, [
+    encodeTexts(replays.map(({ letterId }) => letterId)),
+    encodeInt4s(replays.map(({ number }) => number)),
+    encodeTexts(replays.map(({ cluster }) => cluster)),
+    encodeTexts(replays.map(({ topic }) => topic)),
+    encodeInt4s(replays.map(({ partition }) => partition)),
+    encodeInt8s(replays.map(({ offset }) => offset)),
+    encodeTexts(replays.map(({ group }) => group)),
+    encodeTexts(replays.map(({ contentHash }) => contentHash)),
+    now,
+  ])
+}
+
 export async function recordReplays(
   transaction: Transaction,
   command: RecordKafkaReplays,
@@ -54,19 +84,9 @@ export async function recordReplays(
     sent.map(({ letterId }) => letterId),
   )
   const kept = sent.filter(({ letterId, number }) => endings.find(letterId, number) !== undefined)
-  if (kept.length > 0) {
-    await transaction.connection.query(put, [
-      encodeTexts(kept.map(({ letterId }) => letterId)),
-      encodeInt4s(kept.map(({ number }) => number)),
-      encodeTexts(kept.map(({ cluster }) => cluster)),
-      encodeTexts(kept.map(({ topic }) => topic)),
-      encodeInt4s(kept.map((replay) => replay.partition)),
-      encodeInt8s(kept.map(({ offset }) => offset)),
-      encodeTexts(kept.map(({ group }) => group)),
-      encodeTexts(kept.map(({ contentHash }) => contentHash)),
-      now,
-    ])
-  }
+  const ended = sent.filter((replay) => !kept.includes(replay))
+  await forgetReplays(transaction, { op: 'forget-kafka-replays', replays: ended })
+  await putReplays(transaction, kept, now)
   const recorded = new Set(kept)
   return replays.map((replay) => ({ letterId: replay.letterId, isRecorded: recorded.has(replay) }))
 }
@@ -76,7 +96,7 @@ const pass: Statement = {
   text: `with passed as (
       update redrive.kafka_replays t set passed_at = $1 from (
         select r.letter_id from redrive.kafka_replays r
-        where r.cluster = $2 and r.consumer_group = $3 and r.topic = $4 and r.partition = $5 and r.record_offset < $6
+        where r.cluster = $2 and r.consumer_group = $3 and r.topic = $4 and r.partition = $5 and r.record_offset between 0 and $6::int8 - 1
           and r.passed_at is null order by r.record_offset limit $7) p
       where t.letter_id = p.letter_id and t.passed_at is null returning 1)
     select count(*)::int8 as n from passed`,
@@ -177,11 +197,11 @@ const unpassed: Statement = {
   name: 'list-unpassed-kafka-partitions',
   text: `with recursive found as (
       (select consumer_group, topic, partition from redrive.kafka_replays
-        where cluster = $1 and passed_at is null order by consumer_group, topic, partition limit 1)
+        where cluster = $1 and passed_at is null and partition >= 0 order by consumer_group, topic, partition limit 1)
       union all
       select n.* from found f cross join lateral (
         select r.consumer_group, r.topic, r.partition from redrive.kafka_replays r
-        where r.cluster = $1 and r.passed_at is null
+        where r.cluster = $1 and r.passed_at is null and r.partition >= 0
           and (r.consumer_group, r.topic, r.partition) > (f.consumer_group, f.topic, f.partition)
         order by r.consumer_group, r.topic, r.partition limit 1) n
     )

@@ -10,7 +10,7 @@ import {
 } from '../../contract/letters.ts'
 import { rangesMax, sortedMax } from '../../search/range-limits.ts'
 import { areRedrivesCounted, hasGroupConditions, readConditions } from '../../shared/counted-filter.ts'
-import { readNumber } from '../../shared/row-values.ts'
+import { readNumber, readText } from '../../shared/row-values.ts'
 import { encodeTracePrefix, traceHeaderStart, tracePrefixLength } from '../../shared/trace-id.ts'
 import { type Connection, prepareStatement } from '../connection/connection.ts'
 import { encodeInt4s, encodeUuids } from '../connection/encode-arrays.ts'
@@ -58,12 +58,24 @@ type FoundRanges = Omit<IndexRanges, 'query' | 'isClassOpen'>
 export type Reader = Pick<Connection, 'query'>
 
 export async function findIndexRanges(reader: Reader, given: RangesQuery): Promise<IndexRanges> {
-  const filter = await resolveGroups(reader, given.filter)
+  const filter = await resolveGroups(reader, await nameQueues(reader, given.filter))
   const query = { ...given, filter }
   const groups = hasGroupConditions(filter) ? await readGroups(reader, filter) : undefined
   const groupIds = groups?.map(({ id }) => id)
   const ranges = await chooseRanges(reader, query, groupIds)
   return { ...ranges, query, isClassOpen: groups?.some((group) => group.isClassOpen) ?? false }
+}
+
+/** Replaces namespaces by their queues, because a letter is compared with the names of queues. */
+async function nameQueues(reader: Reader, filter: LetterFilter): Promise<LetterFilter> {
+  const { namespaces, ...rest } = filter
+  if (namespaces === undefined) return filter
+  const values: unknown[] = []
+  const parameter: Parameter = (value) => `$${values.push(value)}`
+  const named = printConditions(readConditions(filter), { queue: 'q.id' }, parameter)
+  const text = `select q.name from redrive.queues q where q.is_sourced and ${named}`
+  const rows = await reader.query(prepareStatement(text), values)
+  return { ...rest, queues: rows.map((row) => readText(row, 'name')) }
 }
 
 async function chooseRanges(

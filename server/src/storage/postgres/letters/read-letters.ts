@@ -1,5 +1,5 @@
 /** Reads letters by their ids or UUIDs. */
-import type { LetterLocation, ListedLetter, PayloadSize } from '../../contract/letters.ts'
+import type { LetterLocation, LetterNamespace, ListedLetter, PayloadSize } from '../../contract/letters.ts'
 import { readNumber, readText, readTextOrNull } from '../../shared/row-values.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
@@ -92,4 +92,26 @@ export async function findLettersByUuid(
     const letterId = readTextOrNull(row, 'letter_id')
     return letterId === null ? [] : [{ uuid: readText(row, 'uuid'), letterId }]
   })
+}
+
+/** The namespaces of the letters with the UUIDs `$1` and the ids `$2`. */
+export const letterNamespacesSql = ['items_sourced', 'archive']
+  .map(
+    (table) => `select w.letter_id, q.namespace from unnest($1::uuid[], $2::text[]) as w(uuid, letter_id)
+        cross join lateral (
+          select f.queue_id from redrive.${table} f
+          where f.uuid = w.uuid and coalesce(f.root_id, f.id) = w.letter_id and f.origin is not null offset 0) t
+        join redrive.queues q on q.id = t.queue_id`,
+  )
+  .join(' union all ')
+const readNamespaces: Statement = { name: 'read-letter-namespaces', text: letterNamespacesSql }
+
+export async function readLetterNamespaces(
+  connections: Connections,
+  letterIds: readonly string[],
+): Promise<LetterNamespace[]> {
+  const ids = [...new Set(letterIds)].filter(isKsuid)
+  if (ids.length === 0) return []
+  const rows = await connections.read(readNamespaces, [encodeUuids(ids), encodeTexts(ids)])
+  return rows.map((row) => ({ letterId: readText(row, 'letter_id'), namespace: readText(row, 'namespace') }))
 }

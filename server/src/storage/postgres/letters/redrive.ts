@@ -156,7 +156,7 @@ async function loadFacts(transaction: Transaction, command: RedriveLetters): Pro
     readSnapshots(transaction, letterIds, isSendable),
     trackSendProgress(transaction, command),
   ])
-  const targets = await lockTargets(transaction, letters, snapshots)
+  const targets = await lockTargets(transaction, command, snapshots)
   const hasEdit = await findExistingEdits(transaction, letters)
   const locate = await locateMissing(transaction, letterIds, snapshots)
   return {
@@ -246,16 +246,17 @@ type Target = QueueRow | 'no-target' | 'dead-target'
 /** The queues that the letters go to, by name. Locks the partitions that the letters go to. */
 async function lockTargets(
   transaction: Transaction,
-  requests: readonly Request[],
+  { letters, targetNamespaces }: RedriveLetters,
   snapshots: ReadonlyMap<string, LetterSnapshot>,
 ): Promise<ReadonlyMap<string, Target>> {
-  const addressed = requests.map((request) => {
+  const addressed = letters.map((request) => {
     const { origin = null } = snapshots.get(request.letterId)?.letter ?? {}
     return { origin, name: chooseTarget(request, { origin }) }
   })
   const targets = await findTargets(
     transaction,
     addressed.flatMap(({ name }) => name ?? []),
+    targetNamespaces,
   )
   const partitions = new Map<string, PartitionRef>()
   for (const { name, origin } of addressed) {
@@ -271,6 +272,7 @@ async function lockTargets(
 async function findTargets(
   transaction: Transaction,
   queueNames: readonly string[],
+  namespaces: readonly string[] | undefined,
 ): Promise<ReadonlyMap<string, Target>> {
   const names = [...new Set(queueNames)].filter(isStorableText)
   const targets = new Map<string, Target>()
@@ -279,6 +281,10 @@ async function findTargets(
   for (const name of names) targets.set(name, transaction.getLoaded(name) ?? 'no-target')
   const dead = await transaction.connection.query(findDeadQueues, [encodeTexts(names)])
   for (const row of dead) targets.set(readText(row, 'name'), 'dead-target')
+  for (const name of names) {
+    const namespace = transaction.getLoaded(name)?.queue.namespace
+    if (namespace !== undefined && namespaces?.includes(namespace) === false) targets.set(name, 'no-target')
+  }
   return targets
 }
 

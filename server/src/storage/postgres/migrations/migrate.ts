@@ -19,7 +19,8 @@ import { access } from './0007_access.ts'
 import { auditChain } from './0008_audit-chain.ts'
 import { webhooks } from './0009_webhooks.ts'
 import { kafka } from './0010_kafka.ts'
-import { causes } from './0011_causes.ts'
+import { namespaces } from './0011_namespaces.ts'
+import { causes } from './0012_causes.ts'
 import { dlqStatements } from './dlq-statements.ts'
 
 export const migrations: readonly Migration[] = [
@@ -33,7 +34,8 @@ export const migrations: readonly Migration[] = [
   { name: '0008_audit-chain', sql: auditChain },
   { name: '0009_webhooks', sql: webhooks },
   { name: '0010_kafka', sql: kafka },
-  { name: '0011_causes', sql: causes },
+  { name: '0011_namespaces', sql: namespaces },
+  { name: '0012_causes', sql: causes },
 ]
 
 /** The oldest PostgreSQL that supports all our statements. */

@@ -9,9 +9,11 @@ import type {
   WriteAudit,
 } from '../../contract/audit.ts'
 import { firstHash, linkAuditRows } from '../../shared/audit-chain.ts'
+import { addNamespaces, listTargets } from '../../shared/audit-namespaces.ts'
 import { toAuditHead, toAuditRow, toChainedRow, toStoredAudit } from '../../shared/audit-rows.ts'
-import { readNumberOrNull } from '../../shared/row-values.ts'
+import { readNumber, readNumberOrNull, readText } from '../../shared/row-values.ts'
 import type { Bound, Database } from '../connection/database.ts'
+import { readLetterNamespaces } from '../letters/read-letters.ts'
 import type { Transaction } from '../transaction.ts'
 
 export function writeAudit({ database }: Transaction, command: WriteAudit): undefined {
@@ -21,8 +23,9 @@ export function writeAudit({ database }: Transaction, command: WriteAudit): unde
 /** A file has one writer, so one chain is enough. */
 const onlyChain = 1
 
-export function insertAudit(database: Database, entries: readonly AuditEntry[]): void {
-  if (entries.length === 0) return
+export function insertAudit(database: Database, given: readonly AuditEntry[]): void {
+  if (given.length === 0) return
+  const entries = hasNamespaces(database) ? addNamespaces(given, findNamespaces(database, given)) : given
   const head = readHead(database)
   const firstId = readNewestId(database) + 1
   const rows = entries.map((entry, index) => ({ ...toStoredAudit(entry), id: firstId + index }))
@@ -57,6 +60,25 @@ export function insertAudit(database: Database, entries: readonly AuditEntry[]):
     Buffer.from(last.hash, 'hex'),
     firstId + rows.length - 1,
   )
+}
+
+/** Most stores have only the namespace `_system`: then no target is looked up. */
+function hasNamespaces(database: Database): boolean {
+  const sql = `select exists (select 1 from queues where namespace < '${systemNamespace}')
+    or exists (select 1 from queues where namespace > '${systemNamespace}')`
+  return readNumber(database.getArray(sql) ?? [0], 0) === 1
+}
+
+function findNamespaces(database: Database, entries: readonly AuditEntry[]): ReadonlyMap<string, string> {
+  const { letterIds, queues } = listTargets(entries)
+  const found = new Map<string, string>()
+  for (const { letterId, namespace } of readLetterNamespaces(database, letterIds))
+    found.set(letterId, namespace)
+  for (const name of queues) {
+    const row = database.getArray('select namespace from queues where name = ?', name)
+    if (row !== undefined) found.set(name, readText(row, 0))
+  }
+  return found
 }
 
 function readHead(database: Database): Pick<AuditHead, 'chain' | 'position' | 'hash'> {

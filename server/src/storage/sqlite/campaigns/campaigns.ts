@@ -6,11 +6,11 @@ import type { Bound, Database, Row } from '../connection/database.ts'
 import type { Transaction } from '../transaction.ts'
 
 export function putCampaign({ database }: Transaction, command: PutCampaign): { isPut: boolean } {
-  const { id, version, state } = command
+  const { id, version, state, namespace = '' } = command
   const document = JSON.stringify(command.document)
   const put =
     version === 0
-      ? insertCampaign(database, id, state, document)
+      ? insertCampaign(database, id, state, namespace, document)
       : database.run(
           'update campaigns set version = version + 1, state = ?, document = ? where id = ? and version = ?',
           state,
@@ -25,12 +25,19 @@ export function putCampaign({ database }: Transaction, command: PutCampaign): { 
 }
 
 /** Letters that arrive from now on have a higher number than the campaign. */
-function insertCampaign(database: Database, id: string, state: string, document: string): number {
+function insertCampaign(
+  database: Database,
+  id: string,
+  state: string,
+  namespace: string,
+  document: string,
+): number {
   const put = database.run(
-    `insert into campaigns (id, version, state, document, arrived_until)
-     values (?, 1, ?, ?, (select number from arrivals)) on conflict do nothing`,
+    `insert into campaigns (id, version, state, namespace, document, arrived_until)
+     values (?, 1, ?, ?, ?, (select number from arrivals)) on conflict do nothing`,
     id,
     state,
+    namespace,
     document,
   )
   if (put === 1) database.run('update arrivals set number = number + 1')
@@ -48,6 +55,10 @@ export function listCampaigns(database: Database, query: CampaignsQuery): Stored
   if (query.states !== undefined) {
     conditions.push('state in (select value from json_each(?))')
     values.push(JSON.stringify(query.states))
+  }
+  if (query.namespaces !== undefined) {
+    conditions.push('namespace in (select value from json_each(?))')
+    values.push(JSON.stringify(query.namespaces))
   }
   if (query.beforeId !== undefined) {
     conditions.push('id < ?')

@@ -2,7 +2,7 @@
 import type { CountCondition, GroupField } from '../../shared/counted-filter.ts'
 import type { Bound, Database } from '../connection/database.ts'
 import { listedCodes } from '../items/rows.ts'
-import { readQueueIds } from '../queues/queue-names.ts'
+import { readSelectedQueueIds } from '../queues/queue-names.ts'
 
 /**
  * The column that a statement has for each kind of condition. Conditions without a column are not printed.
@@ -50,7 +50,7 @@ function printCondition(
 ): PrintedConditions | [] {
   switch (condition.on) {
     case 'queue':
-      return printList(column, readQueueIds(database, condition.queues))
+      return printList(column, readSelectedQueueIds(database, condition))
     case 'group':
       return printList(column, condition.groupIds)
     case 'state': {

@@ -8,24 +8,28 @@ import type { Database, Row } from '../connection/database.ts'
 import { readQueueIds } from '../queues/queue-names.ts'
 import { countColumnList, sumEpochMs } from './counts.ts'
 
-const countRows = `select queue_id, partition,
+const countRows = `select partition,
     sum(state = 0 and available_at is null) as waiting, sum(state = 0 and available_at is not null) as scheduled,
     sum(state = 1) as leased, sum(state = 2) as done, sum(state = 3) as dead, sum(state = 4) as discarded
-  from items group by queue_id, partition`
-const countArchived = 'select queue_id, partition, count(*) as n from archive group by queue_id, partition'
-const readCounted = `select q.name as queue, c.queue_id, ${countColumnList}
-  from counts c join queues q on q.id = c.queue_id order by q.name, c.partition`
+  from items where queue_id = ? group by partition`
+const countArchived = `select partition, count(*) as n from archive where queue_id = ? group by partition`
+const readCounted = `select ${countColumnList} from counts c where c.queue_id = ? order by c.partition`
 
+/** Queue by queue: a store can have millions of partitions, and a queue has at most 10,000. */
 export function comparePartitions(database: Database): QueueDifference[] {
-  const rows = indexByPartition(database.all(countRows))
-  const archived = indexByPartition(database.all(countArchived))
-  return database.all(readCounted).flatMap((row) => {
-    const key = toPartitionKey(row)
-    const archivedRow = archived.get(key)
+  const queues = database.all('select id, name from queues order by name')
+  return queues.flatMap((row) => comparePartitionsOf(database, readNumber(row, 'id'), readText(row, 'name')))
+}
+
+function comparePartitionsOf(database: Database, queueId: number, queue: string): QueueDifference[] {
+  const rows = indexByPartition(database.all(countRows, queueId))
+  const archived = indexByPartition(database.all(countArchived, queueId))
+  return database.all(readCounted, queueId).flatMap((row) => {
+    const partition = readNumber(row, 'partition')
+    const archivedRow = archived.get(partition)
     const archivedRows = archivedRow === undefined ? 0 : readNumber(archivedRow, 'n')
-    const differences = comparePartition(decodeCounts(row), decodeGauges(rows.get(key)), archivedRows)
-    const partition = { queue: readText(row, 'queue'), partition: readNumber(row, 'partition') }
-    return differences.map((difference) => ({ ...partition, ...difference }))
+    const differences = comparePartition(decodeCounts(row), decodeGauges(rows.get(partition)), archivedRows)
+    return differences.map((difference) => ({ queue, partition, ...difference }))
   })
 }
 
@@ -61,10 +65,6 @@ function repairPartition(database: Database, id: number, partition: number): voi
     update counts set accepted = ${parts.join(' + ')} where queue_id = ${id} and partition = ${partition};`)
 }
 
-function indexByPartition(rows: readonly Row[]): Map<string, Row> {
-  return new Map(rows.map((row) => [toPartitionKey(row), row]))
-}
-
-function toPartitionKey(row: Row): string {
-  return `${readNumber(row, 'queue_id')}/${readNumber(row, 'partition')}`
+function indexByPartition(rows: readonly Row[]): Map<number, Row> {
+  return new Map(rows.map((row) => [readNumber(row, 'partition'), row]))
 }

@@ -47,10 +47,12 @@ export function listGroupJobs(
 }
 
 function decodeJob(row: Row): StoredGroupJob {
+  const document = readJson<StoredGroupJob['document'] & { queue?: string }>(row, 'document')
   return {
     id: readText(row, 'id'),
     version: readNumber(row, 'version'),
     state: readText(row, 'state'),
-    document: readJson<StoredGroupJob['document']>(row, 'document'),
+    queue: document.queue ?? '',
+    document,
   }
 }

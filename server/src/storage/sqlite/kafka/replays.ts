@@ -1,6 +1,7 @@
 /** The records that were sent to Kafka for redriven letters, until the outcome of each redrive is known. */
 import { handOver } from '../../../core/transitions.ts'
 import type {
+  AnnounceKafkaReplays,
   ForgetKafkaReplays,
   KafkaReplay,
   KafkaReplaysQuery,
@@ -24,6 +25,14 @@ const putSql = `insert into kafka_replays (${replayColumns}) values (?1, ?2, ?3,
     consumer_group = excluded.consumer_group, content_hash = excluded.content_hash, sent_at = excluded.sent_at,
     passed_at = null`
 
+export function announceReplays(
+  { database }: Transaction,
+  { replays, now }: AnnounceKafkaReplays,
+): undefined {
+  for (const { letterId, number, cluster, topic, group, contentHash } of replays)
+    database.run(putSql, letterId, number, cluster, topic, -1, -1, group, contentHash, now)
+}
+
 export function recordReplays(transaction: Transaction, command: RecordKafkaReplays): RecordReplayResult[] {
   const { database, queueCache } = transaction
   const { partition, replays, now } = command
@@ -35,8 +44,10 @@ export function recordReplays(transaction: Transaction, command: RecordKafkaRepl
       return { letterId, isRecorded: false }
     executeTransition(transaction, queueRow, item, handOver(), now)
     // The record may have died already: then the redrive has ended, and nothing waits for its outcome.
-    if (findRedriving(transaction, letterId)?.letter.letter?.redrives[0]?.number !== number)
+    if (findRedriving(transaction, letterId)?.letter.letter?.redrives[0]?.number !== number) {
+      database.run(forgetSql, letterId, number)
       return { letterId, isRecorded: false }
+    }
     database.run(putSql, letterId, number, cluster, topic, replay.partition, offset, group, contentHash, now)
     return { letterId, isRecorded: true }
   })
@@ -44,7 +55,7 @@ export function recordReplays(transaction: Transaction, command: RecordKafkaRepl
 
 const passSql = `update kafka_replays set passed_at = ?1 where letter_id in (
   select letter_id from kafka_replays where cluster = ?2 and consumer_group = ?3 and topic = ?4 and partition = ?5
-    and record_offset < ?6 and passed_at is null order by record_offset limit +?7)`
+    and record_offset between 0 and ?6 - 1 and passed_at is null order by record_offset limit +?7)`
 
 export function passReplays({ database }: Transaction, command: PassKafkaReplays): { passed: number } {
   const { cluster, group, topic, partition, committed, countMax, now } = command
@@ -89,7 +100,7 @@ export function listReplays(database: Database, query: KafkaReplaysQuery): Kafka
 }
 
 const nextUnpassedSql = `select consumer_group, topic, partition from kafka_replays
-  where cluster = ?1 and passed_at is null and (consumer_group, topic, partition) > (?2, ?3, ?4)
+  where cluster = ?1 and passed_at is null and partition >= 0 and (consumer_group, topic, partition) > (?2, ?3, ?4)
   order by consumer_group, topic, partition limit 1`
 
 /** Jumps from partition to partition in the index, so that the number of records does not matter. */
@@ -99,7 +110,7 @@ export function listUnpassedPartitions(
 ): UnpassedPartition[] {
   const found: UnpassedPartition[] = []
   while (found.length < countMax) {
-    const { group, topic, partition } = found.at(-1) ?? { group: '', topic: '', partition: -1 }
+    const { group, topic, partition } = found.at(-1) ?? { group: '', topic: '', partition: -2 }
     const row = database.getArray(nextUnpassedSql, cluster, group, topic, partition)
     if (row === undefined) break
     found.push({ group: readText(row, 0), topic: readText(row, 1), partition: readNumber(row, 2) })

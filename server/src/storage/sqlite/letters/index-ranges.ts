@@ -3,7 +3,7 @@ import type { LetterFilter, RangesQuery, SearchOrder } from '../../contract/lett
 import { rangesMax, sortedMax } from '../../search/range-limits.ts'
 import { gauges } from '../../shared/count-columns.ts'
 import { areRedrivesCounted, hasGroupConditions, readConditions } from '../../shared/counted-filter.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { readNumber } from '../../shared/row-values.ts'
 import { encodeTracePrefix, traceHeaderStart, tracePrefixLength } from '../../shared/trace-id.ts'
 import type { Bound, Database } from '../connection/database.ts'
 import {
@@ -14,6 +14,7 @@ import {
 } from '../counts/count-conditions.ts'
 import { resolveGroups } from '../groups/resolve-groups.ts'
 import { listedCodes } from '../items/rows.ts'
+import { readQueueNames } from '../queues/queue-names.ts'
 import { listRuns } from './key-runs.ts'
 import { isArchivedLetterSql, isLetterSql } from './letter-rows.ts'
 
@@ -42,13 +43,13 @@ export type IndexRanges = Readonly<{
 }>
 
 export function findRanges(database: Database, given: RangesQuery): IndexRanges {
-  const query = { ...given, filter: resolveGroups(database, given.filter) }
+  const query = { ...given, filter: resolveGroups(database, nameQueues(database, given.filter)) }
   const { filter, order } = query
   const common = { query, isUnordered: false, isExact: false }
   const own = findOwnRanges(database, query)
   if (own !== undefined) return { ...common, ...own }
   if (order === 'archivedAt') {
-    const queueIds = listLetterQueues(database, filter.queues)
+    const queueIds = listLetterQueues(database, filter)
     return { ...common, where: 'queue_id = ?', ranges: queueIds.map((id) => [id]) }
   }
   const needsCounts = hasGroupFilter(filter) || filter.retryCount !== undefined
@@ -62,6 +63,15 @@ export function findRanges(database: Database, given: RangesQuery): IndexRanges 
   const where = 'queue_id = ? and letter_state = ?'
   const ranges = states.map(({ queueId, state }) => [queueId, state])
   return { ...common, where, ranges, isExact: counts === undefined }
+}
+
+/** Replaces namespaces by their queues, because a letter is compared with the names of queues. */
+function nameQueues(database: Database, filter: LetterFilter): LetterFilter {
+  const { namespaces, ...rest } = filter
+  if (namespaces === undefined) return filter
+  const ids = listLetterQueues(database, filter)
+  const names = readQueueNames(database)
+  return { ...rest, queues: ids.flatMap((id) => names.get(id) ?? []) }
 }
 
 type OwnRanges = Pick<IndexRanges, 'where' | 'ranges' | 'isUnordered'>
@@ -80,9 +90,10 @@ function findOwnRanges(database: Database, query: RangesQuery): OwnRanges | unde
 /** `isByDeath`: the index has the letters of each range in the order of their deaths. */
 function chooseIndex(
   database: Database,
-  { letterIds, sourceIds, traceIds, references, key, dueBy }: LetterFilter,
+  filter: LetterFilter,
   table: 'items' | 'archive',
 ): (Omit<OwnRanges, 'isUnordered'> & Readonly<{ isByDeath: boolean }>) | undefined {
+  const { letterIds, sourceIds, traceIds, references, key, dueBy } = filter
   const isLive = table === 'items'
   if (letterIds !== undefined) {
     const where = `root_id = ? and ${isLive ? isLetterSql : isArchivedLetterSql}`
@@ -92,7 +103,7 @@ function chooseIndex(
     const where = 'source_id = ? and source_id is not null and group_id is not null'
     const ids = [...new Set(sourceIds)]
     if (!isLive) return { where, ranges: ids.map((id) => [id]), isByDeath: false }
-    const queueIds = listLetterQueues(database, undefined)
+    const queueIds = listLetterQueues(database, filter)
     const ranges = ids.flatMap((id) => queueIds.map((queueId) => [id, queueId]))
     return { where: `${where} and queue_id = ?`, ranges, isByDeath: false }
   }
@@ -161,25 +172,23 @@ function toQueueStates(counts: readonly LetterCountRow[]): QueueState[] {
  * From the counts of all items. A queue and state that has items but no letters is an empty range, which
  * costs one index lookup.
  */
-function listQueueStates(database: Database, { queues, states }: LetterFilter): QueueState[] {
+function listQueueStates(database: Database, filter: LetterFilter): QueueState[] {
+  const { where, values } = printConditions(database, readConditions(filter), { queue: 'c.queue_id' })
   const rows = database.readArrays(
-    `select c.queue_id, ${gauges.map((gauge) => `sum(c.${gauge})`).join(', ')}, q.name
-     from counts c join queues q on q.id = c.queue_id group by c.queue_id`,
+    `select c.queue_id, ${gauges.map((gauge) => `sum(c.${gauge})`).join(', ')}
+     from counts c where ${where} group by c.queue_id`,
+    ...values,
   )
-  return rows
-    .filter((row) => queues === undefined || queues.includes(readText(row, gauges.length + 1)))
-    .flatMap((row) =>
-      gauges
-        .filter((state, index) => readNumber(row, index + 1) !== 0 && (states?.includes(state) ?? true))
-        .map((state) => ({ queueId: readNumber(row, 0), state: listedCodes[state] })),
-    )
+  return rows.flatMap((row) =>
+    gauges
+      .filter((state, index) => readNumber(row, index + 1) !== 0 && (filter.states?.includes(state) ?? true))
+      .map((state) => ({ queueId: readNumber(row, 0), state: listedCodes[state] })),
+  )
 }
 
-/** The named queues that have or had letters. Other queues may have archived items, but no letters. */
-function listLetterQueues(database: Database, queues: readonly string[] | undefined): number[] {
-  const sql = 'select id, name from queues q where exists (select 1 from groups where queue_id = q.id)'
-  return database
-    .readArrays(sql)
-    .filter((row) => queues === undefined || queues.includes(readText(row, 1)))
-    .map((row) => readNumber(row, 0))
+/** The selected queues that have or had letters. Other queues may have archived items, but no letters. */
+function listLetterQueues(database: Database, filter: LetterFilter): number[] {
+  const { where, values } = printConditions(database, readConditions(filter), { queue: 'q.id' })
+  const sql = `select id from queues q where exists (select 1 from groups where queue_id = q.id) and ${where}`
+  return database.readArrays(sql, ...values).map((row) => readNumber(row, 0))
 }

@@ -1,6 +1,6 @@
 /** Reads letters by their ids or UUIDs. */
 import { findKsuidRange } from '../../../core/ksuid.ts'
-import type { LetterLocation, ListedLetter, PayloadSize } from '../../contract/letters.ts'
+import type { LetterLocation, LetterNamespace, ListedLetter, PayloadSize } from '../../contract/letters.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Database } from '../connection/database.ts'
 import { itemColumnList, listedColumnList, readQueueId, toItem, toListedLetter } from '../items/rows.ts'
@@ -19,6 +19,19 @@ export function getLetters(
   return letterIds.flatMap((letterId) => {
     const row = database.getArray(readSql(columns), letterId)
     return row === undefined ? [] : [decode(row, names.get(readQueueId(row)) ?? '')]
+  })
+}
+
+const namespaceSql = (table: 'items' | 'archive', isLetter: string) => `select q.namespace from ${table}
+  join queues q on q.id = queue_id where root_id = ? and ${isLetter}`
+const liveNamespaceSql = namespaceSql('items', isLetterSql)
+const archivedNamespaceSql = namespaceSql('archive', isArchivedLetterSql)
+
+export function readLetterNamespaces(database: Database, letterIds: readonly string[]): LetterNamespace[] {
+  return letterIds.flatMap((letterId) => {
+    const row =
+      database.getArray(liveNamespaceSql, letterId) ?? database.getArray(archivedNamespaceSql, letterId)
+    return row === undefined ? [] : [{ letterId, namespace: readText(row, 0) }]
   })
 }
 

@@ -28,7 +28,7 @@ type Plan = RedrivePlan<Request, FoundLetter, QueueRow>
 /** Decides about all letters first, so that the ids of the sent items can be created in one go. */
 export function redriveLetters(transaction: Transaction, command: RedriveLetters): RedriveResult[] {
   const progress = trackSendProgress(transaction, command)
-  const decisions = decideRedrives(command.letters, command, createLookups(transaction, progress))
+  const decisions = decideRedrives(command.letters, command, createLookups(transaction, command, progress))
   const nextId = createIds(transaction, command, decisions)
   const results = command.letters.map(({ letterId, campaign }, index): RedriveResult => {
     const plan = decisions[index] as Plan | RedriveRefusal
@@ -52,12 +52,13 @@ export function redriveLetters(transaction: Transaction, command: RedriveLetters
 
 function createLookups(
   transaction: Transaction,
+  command: RedriveLetters,
   progress: SendProgress,
 ): RedriveLookups<Request, FoundLetter, QueueRow> {
   return {
     findLetter: ({ letterId }) => findToDecide(transaction, letterId) ?? locateMissing(transaction, letterId),
     findCampaignRefusal: ({ campaign }) => progress.findRefusal(campaign),
-    findTarget: createTargetFinder(transaction),
+    findTarget: createTargetFinder(transaction, command),
     hasEdit: ({ letterId, edit }) => typeof edit !== 'number' || hasEdit(transaction, letterId, edit),
   }
 }
@@ -65,12 +66,17 @@ function createLookups(
 type Target = QueueRow | 'no-target' | 'dead-target'
 
 /** Looks up each target queue once: the letters of a command have few targets. */
-function createTargetFinder({ database, queueCache }: Transaction): (name: string) => Target {
+function createTargetFinder(
+  { database, queueCache }: Transaction,
+  { targetNamespaces }: RedriveLetters,
+): (name: string) => Target {
   const targets = new Map<string, Target>()
   return (name) => {
     const before = targets.get(name)
     if (before !== undefined) return before
     const queueRow = queueCache.find(name)
+    if (queueRow !== undefined && targetNamespaces?.includes(queueRow.queue.namespace) === false)
+      return 'no-target'
     const isDead =
       findDeadQueueUser(database, name) !== undefined ||
       (queueRow !== undefined && hadLetters(database, queueRow))

@@ -19,7 +19,8 @@ import { access } from './0007_access.ts'
 import { auditChain } from './0008_audit-chain.ts'
 import { webhooks } from './0009_webhooks.ts'
 import { kafka } from './0010_kafka.ts'
-import { causes } from './0011_causes.ts'
+import { namespaces } from './0011_namespaces.ts'
+import { causes } from './0012_causes.ts'
 
 /** Marks a file as ours ("Rdrv"), so that another program's database is never migrated by mistake. */
 const applicationId = 0x52647276
@@ -35,7 +36,8 @@ export const migrations: readonly Migration[] = [
   { name: '0008_audit-chain', sql: auditChain },
   { name: '0009_webhooks', sql: webhooks },
   { name: '0010_kafka', sql: kafka },
-  { name: '0011_causes', sql: causes },
+  { name: '0011_namespaces', sql: namespaces },
+  { name: '0012_causes', sql: causes },
 ]
 
 /** The record of the migrations that a file ran. It is created by this program, not by a migration. */

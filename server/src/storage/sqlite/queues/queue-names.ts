@@ -7,6 +7,19 @@ export function readQueueNames(database: Database): Map<number, string> {
   return new Map(rows.map((row) => [readNumber(row, 0), readText(row, 1)]))
 }
 
+/** The ids of the named queues, or of the queues in namespaces. */
+export function readSelectedQueueIds(
+  database: Database,
+  selection: Readonly<{ queues: readonly string[] } | { namespaces: readonly string[] }>,
+): number[] {
+  if ('queues' in selection) return readQueueIds(database, selection.queues)
+  return selection.namespaces.flatMap((namespace) =>
+    database
+      .readArrays('select id from queues where namespace = ?', namespace)
+      .map((row) => readNumber(row, 0)),
+  )
+}
+
 /** The ids of the named queues. Names without a queue are left out. */
 export function readQueueIds(database: Database, names: readonly string[]): number[] {
   return names.flatMap((name) => {

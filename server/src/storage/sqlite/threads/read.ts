@@ -19,7 +19,12 @@ import { listEdits } from '../letters/edits.ts'
 import { findRanges } from '../letters/index-ranges.ts'
 import { findLetterIds } from '../letters/letter-ids.ts'
 import { groupArrivals, listGroups, readGroupLabels } from '../letters/list-groups.ts'
-import { findLettersByUuid, getLetters, readPayloadSizes } from '../letters/read-letters.ts'
+import {
+  findLettersByUuid,
+  getLetters,
+  readLetterNamespaces,
+  readPayloadSizes,
+} from '../letters/read-letters.ts'
 import { scanLetters } from '../letters/scan-letters.ts'
 import { readLeaseCall } from '../queues/lease-calls.ts'
 import { getQueue, listQueues } from '../queues/queues.ts'
@@ -57,6 +62,7 @@ const handlers = {
   'letters-by-id': (database, { letterIds, bytes }) => getLetters(database, letterIds, bytes),
   'archived-letters-by-id': (database, { letterIds }) => getArchivedLetters(database, letterIds),
   'payload-sizes': (database, { letterIds, location }) => readPayloadSizes(database, letterIds, location),
+  'letter-namespaces': (database, { letterIds }) => readLetterNamespaces(database, letterIds),
   'letters-by-uuid': (database, { uuids }) => findLettersByUuid(database, uuids),
   'letter-ids': (database, { ids }) => findLetterIds(database, ids),
   'letter-ranges': (database, { query }) => findRanges(database, query),

@@ -46,6 +46,7 @@ export type ReadCall =
   | Readonly<{ read: 'letters-by-id'; letterIds: readonly string[]; bytes: 'head' | 'all' }>
   | Readonly<{ read: 'archived-letters-by-id'; letterIds: readonly string[] }>
   | Readonly<{ read: 'payload-sizes'; letterIds: readonly string[]; location: LetterLocation | undefined }>
+  | Readonly<{ read: 'letter-namespaces'; letterIds: readonly string[] }>
   | Readonly<{ read: 'letters-by-uuid'; uuids: readonly string[] }>
   | Readonly<{ read: 'letter-ids'; ids: readonly string[] }>
   | Readonly<{ read: 'letter-ranges'; query: RangesQuery }>

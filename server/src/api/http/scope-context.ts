@@ -1,0 +1,52 @@
+/**
+ * The parts that a request handler can reach, limited to the namespaces in which the caller has the
+ * permission of the route. It is the only place where the API applies namespaces: handlers use the parts of
+ * their context and cannot see anything else.
+ */
+import type { StoreReads } from '../../storage/contract/storage.ts'
+import { scopeStorage } from '../../storage/scope/scoped-storage.ts'
+import type { ApiContext } from '../context.ts'
+import type { Caller } from './caller.ts'
+import type { Permission } from './permission.ts'
+
+export function scopeContext(context: ApiContext, caller: Caller, permission: Permission): ApiContext {
+  if (permission === 'public') return context
+  const namespaces = caller.listNamespaces(permission)
+  if (namespaces === null) return context
+  const { storage, engine, letters, metrics } = context
+  return {
+    ...context,
+    storage: () => scopeStorage(storage(), namespaces),
+    engine: () => engine().within(namespaces),
+    letters: () => letters().within(namespaces),
+    metrics: { ...metrics, render: async () => selectSeries(await metrics.render(), storage(), namespaces) },
+  }
+}
+
+const queueLabel = /[{,]queue="((?:[^"\\]|\\.)*)"/
+
+/** The series of the server, and of the queues in these namespaces. */
+async function selectSeries(
+  text: string,
+  storage: StoreReads,
+  namespaces: readonly string[],
+): Promise<string> {
+  const visible = scopeStorage(storage, namespaces)
+  const known = new Map<string, boolean>()
+  const lines: string[] = []
+  for (const line of text.split('\n')) {
+    const name = line.startsWith('#') ? undefined : queueLabel.exec(line)?.[1]
+    if (name === undefined) {
+      lines.push(line)
+      continue
+    }
+    const isKnown = known.get(name) ?? (await visible.getQueue(unescapeLabel(name))) !== null
+    known.set(name, isKnown)
+    if (isKnown) lines.push(line)
+  }
+  return lines.join('\n')
+}
+
+function unescapeLabel(text: string): string {
+  return text.replaceAll(/\\(.)/g, (_, character: string) => (character === 'n' ? '\n' : character))
+}

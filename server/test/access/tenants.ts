@@ -1,0 +1,115 @@
+/** An API on a store with two tenants, and callers who may act in one namespace each. */
+import type { AddressInfo } from 'node:net'
+import { createAccess } from '../../src/access/create-access.ts'
+import { createApi } from '../../src/api/create-api.ts'
+import { createCaller } from '../../src/api/http/caller.ts'
+import { toHttpLimits } from '../../src/api/http/http-limits.ts'
+import type { Authorize } from '../../src/api/http/permission.ts'
+import type { Identity } from '../../src/core/access/identity.ts'
+import { grantablePermissions } from '../../src/core/access/permissions.ts'
+import { systemNamespace } from '../../src/core/queue.ts'
+import { createEngine } from '../../src/engine/create-engine.ts'
+import { KnownError } from '../../src/errors.ts'
+import { createLetters } from '../../src/letters/create-letters.ts'
+import { createLetterTotals } from '../../src/ops/letter-totals.ts'
+import { createMetrics } from '../../src/ops/metrics.ts'
+import { createStoreWriteTimes } from '../../src/ops/store-write-times.ts'
+import type { Storage } from '../../src/storage/contract/storage.ts'
+import { createReadableLog, testSettings } from '../http/test-server.ts'
+
+export const tenants = ['north', 'south'] as const
+export type Tenant = (typeof tenants)[number]
+
+/** `admin`: all namespaces. */
+const authorize: Authorize = (permission, request) => {
+  const name = String(request.headers['x-test-tenant'] ?? 'admin')
+  const permissions = new Set(grantablePermissions)
+  const namespace = name === 'admin' ? systemNamespace : name
+  const identity: Identity = {
+    userId: name,
+    name,
+    keyPrefix: `qtr-${name}`,
+    grants: [{ namespace, permissions }],
+    scope: null,
+  }
+  const caller = createCaller(identity, request)
+  if (permission === 'public' || caller.maySomewhere(permission)) return caller
+  throw new KnownError('ACCESS_DENIED', `user ${name} lacks the permission ${permission}`)
+}
+
+export type TenantApi = Readonly<{
+  url: string
+  work(): Promise<void>
+  send(
+    caller: Tenant | 'admin',
+    method: string,
+    path: string,
+    body?: unknown,
+  ): Promise<Readonly<{ status: number; text: string }>>
+  stop(): Promise<void>
+}>
+
+export async function startTenantApi(storage: Storage): Promise<TenantApi> {
+  const { log, lines } = createReadableLog()
+  const { clock } = storage
+  const engine = createEngine(storage, { clock, isTicking: false })
+  const letters = createLetters({ storage, engine, clock })
+  const access = createAccess({ storage, engine, clock, sessionMs: 60_000, failedAttemptsMax: 100 })
+  const { app, drain } = await createApi({
+    version: '0.0.0-test',
+    clock,
+    startedAt: new Date(),
+    limits: toHttpLimits(testSettings()),
+    storeKind: 'memory',
+    storage: () => storage,
+    engine: () => engine,
+    letters: () => letters,
+    access: () => access,
+    health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
+    createMetrics: (countConnections) =>
+      createMetrics({
+        version: '0.0.0-test',
+        storeKind: 'memory',
+        isStoreUp: () => true,
+        readCounts: async () => [],
+        readLetters: async () => ({ letters: [], classes: new Map(), campaigns: [] }),
+        letterTotals: createLetterTotals(),
+        storeWrites: createStoreWriteTimes(),
+        countConnections,
+        readClockOffsetSeconds: () => null,
+        getReconcileState: () => ({ at: null, differences: 0, differencesTotal: 0 }),
+      }),
+    isLocalOnly: true,
+    authorize,
+    log,
+  })
+  await new Promise<void>((resolve) => app.server.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`
+  return {
+    url,
+    work: async () => {
+      for (let pass = 0; pass < 20; pass++) if (!(await letters.passes.campaigns())) return
+    },
+    send: async (caller, method, path, body) => {
+      const response = await fetch(url + path, {
+        method,
+        headers: {
+          'x-test-tenant': caller,
+          'x-request-id': 'fixed',
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+        signal: AbortSignal.timeout(20_000),
+      })
+      const text = await response.text()
+      if (response.status === 500) throw new Error(JSON.stringify(lines.slice(-3)))
+      return { status: response.status, text }
+    },
+    stop: async () => {
+      await drain.stop(0)
+      await app.close()
+      await engine.close()
+      await letters.close()
+    },
+  }
+}
