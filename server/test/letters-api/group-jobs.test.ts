@@ -88,11 +88,13 @@ describeLettersServers('rules and background jobs of groups', (api) => {
     const started = await api.post(`/api/v1/groups/${group.id}/split`, split)
     const done = await waitForJob(api, started.body.id)
     expect(done).toMatchObject({ state: 'done', moved_count: 2, total_count: 3, group_id: group.id })
-    expect(await titles(api, dead)).toEqual([
-      ['card refused in Austria', 2],
-      ['card refused', 1],
-      ['disk full', 1],
-    ])
+    expect(new Set(await titles(api, dead))).toEqual(
+      new Set([
+        ['card refused in Austria', 2],
+        ['card refused', 1],
+        ['disk full', 1],
+      ]),
+    )
     const letters = (await api.get(`/api/v1/letters?group_id=${done.new_group_id}`)).body
     expect(letters.total).toBe(2)
     expect(letters.letters.map(({ group_id }: Body) => group_id)).toEqual([done.new_group_id, done.new_group_id])

@@ -37,7 +37,7 @@ const RuleSpec = component(
       ),
       json_path: Type.Optional(
         Type.String({
-          minLength: 2,
+          minLength: 1,
           maxLength: 1_000,
           description: 'A path to a text, number or boolean of a JSON payload, such as `$.event.type`.',
         }),
