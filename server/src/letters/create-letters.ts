@@ -4,6 +4,8 @@ import { AutomaticRedrive } from './automatic-redrive.ts'
 import { CampaignService } from './campaigns/campaign-service.ts'
 import { createChanges } from './campaigns/watch.ts'
 import { Capture } from './capture.ts'
+import { GroupJobService } from './grouping/group-jobs.ts'
+import { previewRules } from './grouping/preview-rules.ts'
 import { createGroupActions } from './grouping/group-actions.ts'
 import type { Letters } from './letters.ts'
 import { type LettersParts, silent } from './parts.ts'
@@ -22,6 +24,7 @@ export function createLetters(given: LettersParts): Letters {
   const changes = createChanges()
   const campaigns = new CampaignService({ ...parts, changes })
 
+  const groupJobs = new GroupJobService({ ...parts, log })
   const actions = createLetterActions(parts)
 
   const letters: Letters = {
@@ -31,6 +34,8 @@ export function createLetters(given: LettersParts): Letters {
     ...createUndo(storage, actions),
     ...createGroupActions(parts),
     campaigns,
+    groupJobs,
+    previewRules: (queue, rules, lettersMax) => previewRules(storage, queue, rules, lettersMax),
     within: (namespaces) => {
       const scoped = scopeStorage(storage, namespaces)
       const inScope = new CampaignService({ ...parts, storage: scoped, changes })
@@ -39,6 +44,7 @@ export function createLetters(given: LettersParts): Letters {
     passes: {
       auto: (options) => automaticRedrive.pass(options),
       campaigns: () => campaigns.pass(),
+      groups: () => groupJobs.pass(),
       retention: () => retention.pass(),
     },
     runRetention: (options) => retention.run(options),
@@ -46,6 +52,7 @@ export function createLetters(given: LettersParts): Letters {
     close: async () => {
       await capture.waitUntilIdle()
       await campaigns.close()
+      await groupJobs.close()
     },
   }
   return letters

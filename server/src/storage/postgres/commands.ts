@@ -9,6 +9,8 @@ import { writeAudit } from './audit/audit.ts'
 import { freezeIds, freezeLetters, skipLetters } from './campaigns/campaign-letters.ts'
 import { putCampaign } from './campaigns/campaigns.ts'
 import { mergeCausesByHand, mergeGroupsByHand, pinTitle } from './groups/change-groups.ts'
+import { putGroupJob } from './groups/group-jobs.ts'
+import { createSplit, regroupLetters } from './groups/regroup.ts'
 import { advance } from './items/advance.ts'
 import { tryCompletePlain } from './items/complete-plain.ts'
 import { importItems } from './items/import.ts'
@@ -85,6 +87,9 @@ const handlers: Handlers = {
   'merge-groups': executeOneByOne(mergeGroupsByHand),
   'merge-causes': executeOneByOne(mergeCausesByHand),
   'pin-title': executeOneByOne(pinTitle),
+  'put-group-job': executeOneByOne(putGroupJob),
+  'create-split': executeOneByOne(createSplit),
+  'regroup-letters': executeOneByOne(regroupLetters),
   'correct-leases': executeOneByOne(correctLeases),
   'put-campaign': executeOneByOne(putCampaign),
   'freeze-letters': executeOneByOne(freezeLetters),

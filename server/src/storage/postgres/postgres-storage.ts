@@ -20,7 +20,7 @@ import type {
 } from '../contract/campaigns.ts'
 import type { CountsQuery, PartitionCounts, QueueCounts, QueueCountsQuery } from '../contract/counts.ts'
 import type { Difference } from '../contract/difference.ts'
-import type { CauseCount, CausesQuery, GroupLabel } from '../contract/groups.ts'
+import type { CauseCount, CausesQuery, GroupJobsQuery, GroupLabel, StoredGroupJob } from '../contract/groups.ts'
 import type { ItemsQuery } from '../contract/items.ts'
 import type {
   KafkaPosition,
@@ -80,6 +80,7 @@ import { countLetters, countOpenSince } from './counts/letter-count-queries.ts'
 import { FirstMinuteCache } from './counts/time-bucket-retention.ts'
 import { reconcileCounts, verifyCounts } from './counts/verify.ts'
 import { GroupCommit } from './group-commit.ts'
+import { getGroupJob, listGroupJobs } from './groups/group-jobs.ts'
 import { findCauseKey, listCauses } from './groups/list-causes.ts'
 import { readNextDueAt } from './items/advance.ts'
 import { LeaseCursors } from './items/lease-cursors.ts'
@@ -307,6 +308,14 @@ class PostgresStorage implements Storage {
 
   listCauses(query: CausesQuery): Promise<readonly CauseCount[]> {
     return this.#run(() => listCauses(this.#store.connections, query))
+  }
+
+  getGroupJob(id: string): Promise<StoredGroupJob | null> {
+    return this.#run(() => getGroupJob(this.#store.connections, id))
+  }
+
+  listGroupJobs(query: GroupJobsQuery): Promise<readonly StoredGroupJob[]> {
+    return this.#run(() => listGroupJobs(this.#store.connections, query))
   }
 
   findCauseKey(causeKey: string): Promise<string | null> {

@@ -9,6 +9,7 @@ import { readCounts, readQueueCounts } from '../counts/counts.ts'
 import { countLetters, countOpenSince } from '../counts/letter-count-queries.ts'
 import { verifyCounts } from '../counts/verify.ts'
 import { compareArrivals } from '../counts/verify-arrivals.ts'
+import { getGroupJob, listGroupJobs } from '../groups/group-jobs.ts'
 import { findCauseKey, listCauses } from '../groups/list-causes.ts'
 import { readNextDueAt } from '../items/advance.ts'
 import { listArchive, listItems } from '../items/list-items.ts'
@@ -71,6 +72,8 @@ const handlers = {
   groups: (database, { query }) => listGroups(database, query),
   'group-labels': (database, { groupIds }) => readGroupLabels(database, groupIds),
   causes: (database, { query }) => listCauses(database, query),
+  'group-job': (database, { id }) => getGroupJob(database, id),
+  'group-jobs': (database, { query }) => listGroupJobs(database, query),
   'cause-key': (database, { causeKey }) => findCauseKey(database, causeKey),
   'group-arrivals': (database, { groupIds, since }) => groupArrivals(database, groupIds, since),
   edits: (database, { letterId }) => listEdits(database, letterId),
