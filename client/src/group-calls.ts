@@ -41,7 +41,7 @@ export interface GroupCalls {
     rules: readonly GroupingRule[],
     options?: AuditedOptions,
   ): Promise<readonly GroupingRule[]>
-  /** What rules would do to the newest letters, without changing anything. */
+  /** Shows the effect of rules on the newest letters, without changing anything. */
   previewGroupingRules(
     queue: string,
     rules: readonly GroupingRule[],
@@ -91,7 +91,8 @@ export function createGroupCalls(call: Caller): GroupCalls {
     { reason, ...options }: AuditedOptions = {},
   ): Promise<T> => {
     const sent = { ...body, reason }
-    return (await call({ method: 'POST', path: `/api/v1/${path}`, body: sent, isRepeatable: false }, options)).body as T
+    return (await call({ method: 'POST', path: `/api/v1/${path}`, body: sent, isRepeatable: false }, options))
+      .body as T
   }
   const idPath = (id: string | number) => encodeURIComponent(id)
 

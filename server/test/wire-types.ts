@@ -149,7 +149,9 @@ export type GroupAndAuditTests = [
   Expect<ValidRequest<client.CountedFilter & client.Page, Query<'/api/v1/causes'>>>,
   Expect<SameType<client.GroupJob, Answer<'GET', '/api/v1/group-jobs/{id}'>>>,
   Expect<SameType<client.GroupJobsPage, Answer<'GET', '/api/v1/group-jobs'>>>,
-  Expect<SameType<client.GroupingRulesPreview, Answer<'POST', '/api/v1/queues/{name}/grouping-rules/preview'>>>,
+  Expect<
+    SameType<client.GroupingRulesPreview, Answer<'POST', '/api/v1/queues/{name}/grouping-rules/preview'>>
+  >,
   Expect<SameType<client.CauseReport, Answer<'GET', '/api/v1/causes/{id}'>>>,
   Expect<SameType<client.AuditPage, Answer<'GET', '/api/v1/audit'>>>,
   Expect<ValidRequest<client.AuditQuery & client.Page, Query<'/api/v1/audit'>>>,

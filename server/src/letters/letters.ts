@@ -32,9 +32,9 @@ import type {
   RestoreResult,
 } from '../storage/contract/letters.ts'
 import type { CauseFacts, CausesPage } from './grouping/causes.ts'
+import type { PinnedSubject } from './grouping/group-actions.ts'
 import type { GroupJobs } from './grouping/group-jobs.ts'
 import type { RulesPreview } from './grouping/preview-rules.ts'
-import type { PinnedSubject } from './grouping/group-actions.ts'
 import type { LetterLabel } from './labels.ts'
 
 export interface Letters {
@@ -85,7 +85,7 @@ export interface Letters {
   pinTitle(subject: PinnedSubject, title: string | null, attribution: Attribution): Promise<void>
   /** Background work on groups: regrouping a dead queue, and splits. */
   readonly groupJobs: GroupJobs
-  /** What rules would do to the newest letters of a dead queue, without changing anything. */
+  /** Shows the effect of rules on the newest letters of a dead queue, without changing anything. */
   previewRules(queue: QueueName, rules: readonly GroupingRule[], lettersMax: number): Promise<RulesPreview>
   /** Most recently archived first. Returns under the same conditions as `list`. */
   listArchived(query: ArchiveSearch): Promise<ArchivePage>

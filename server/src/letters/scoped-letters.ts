@@ -89,7 +89,11 @@ function scopeGroupJobs({ letters, storage }: ScopedLettersParts): GroupJobs {
       return groupJobs.regroup(queue, attribution)
     },
     split: async (groupId, filter, title, attribution) => {
-      const found = await storage.listGroups({ filter: { groupIds: [groupId] }, countMax: 1, isEmptyToo: true })
+      const found = await storage.listGroups({
+        filter: { groupIds: [groupId] },
+        countMax: 1,
+        isEmptyToo: true,
+      })
       if (found.length === 0) throw new KnownError('GROUP_NOT_FOUND', `group ${groupId} does not exist`)
       return groupJobs.split(groupId, filter, title, attribution)
     },

@@ -97,12 +97,18 @@ describeLettersServers('rules and background jobs of groups', (api) => {
     )
     const letters = (await api.get(`/api/v1/letters?group_id=${done.new_group_id}`)).body
     expect(letters.total).toBe(2)
-    expect(letters.letters.map(({ group_id }: Body) => group_id)).toEqual([done.new_group_id, done.new_group_id])
+    expect(letters.letters.map(({ group_id }: Body) => group_id)).toEqual([
+      done.new_group_id,
+      done.new_group_id,
+    ])
     const cause = (await api.get(`/api/v1/groups/${done.new_group_id}`)).body.cause_id
     expect(cause).not.toBe(group.cause_id)
     // Merged back, both ids mean one group again.
     await api.post(`/api/v1/groups/${group.id}/merge`, { group_ids: [done.new_group_id] })
-    expect((await api.get(`/api/v1/groups/${done.new_group_id}`)).body).toMatchObject({ id: group.id, count: 3 })
+    expect((await api.get(`/api/v1/groups/${done.new_group_id}`)).body).toMatchObject({
+      id: group.id,
+      count: 3,
+    })
     const again = await api.post(`/api/v1/group-jobs/${started.body.id}/cancel`)
     expect(again.body).toMatchObject({ state: 'done' })
     expect((await api.get('/api/v1/group-jobs?limit=1')).body.jobs).toHaveLength(1)

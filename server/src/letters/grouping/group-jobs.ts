@@ -95,7 +95,11 @@ export class GroupJobService implements GroupJobs {
     attribution: Attribution,
   ): Promise<GroupJob> {
     const { storage, engine, clock } = this.#parts
-    const [group] = await storage.listGroups({ filter: { groupIds: [groupId] }, countMax: 1, isEmptyToo: true })
+    const [group] = await storage.listGroups({
+      filter: { groupIds: [groupId] },
+      countMax: 1,
+      isEmptyToo: true,
+    })
     if (group === undefined) throw new KnownError('GROUP_NOT_FOUND', `group ${groupId} does not exist`)
     const selected = { ...filter, queues: [group.queue], groupIds: [group.id] }
     const job = await this.#build('split', group.queue, selected, attribution)
@@ -187,7 +191,10 @@ export class GroupJobService implements GroupJobs {
       // The number is known only after the write. A crash here loses the number of one step, and no letter.
       if (moved > 0) await engine.write([toPut({ ...step, moved: job.moved + moved }, stored.version + 1)])
       if (step.state === 'running') return true
-      log.info({ job: job.id, kind: job.kind, queue: job.queue, moved: job.moved + moved }, 'group job is done')
+      log.info(
+        { job: job.id, kind: job.kind, queue: job.queue, moved: job.moved + moved },
+        'group job is done',
+      )
       await this.#locks.release(lock.name)
       return false
     } catch (error) {

@@ -64,7 +64,9 @@ export type MergeCauses = Readonly<{ op: 'merge-causes'; into: string; causeKeys
  */
 export type PinTitle = Readonly<{ op: 'pin-title'; groupIds: readonly GroupId[]; title: string | null }>
 
-/** Background work on the groups of letters. letters/grouping/group-jobs.ts encodes and decodes the document. */
+/**
+ * Background work on the groups of letters. letters/grouping/group-jobs.ts encodes and decodes the document.
+ */
 export type StoredGroupJob = Readonly<{
   id: string
   /** Grows by 1 with each `put-group-job`. */
@@ -86,7 +88,12 @@ export type PutGroupJob = Readonly<{ op: 'put-group-job' } & Omit<StoredGroupJob
  * Creates the group of a split, without letters: like `groupId`, but no letter joins it by its cause. A
  * repeated command returns the same group. Rejects with GROUP_NOT_FOUND.
  */
-export type CreateSplit = Readonly<{ op: 'create-split'; splitId: string; groupId: GroupId; title: string | null }>
+export type CreateSplit = Readonly<{
+  op: 'create-split'
+  splitId: string
+  groupId: GroupId
+  title: string | null
+}>
 /**
  * Groups letters again: by their failure and the present rules of their queue, or into a group of a split.
  * Letters and counts move in this transaction. Letters that do not exist are left out.

@@ -217,8 +217,7 @@ function scopeLetterReads(
       return found === null ? null : ((await visible.select([found], ({ queue }) => queue))[0] ?? null)
     },
     // A page can be shorter than asked for.
-    listGroupJobs: async (query) =>
-      visible.select(await storage.listGroupJobs(query), ({ queue }) => queue),
+    listGroupJobs: async (query) => visible.select(await storage.listGroupJobs(query), ({ queue }) => queue),
     readGroupLabels: async (groupIds) => {
       const labels = await storage.readGroupLabels(groupIds)
       const shown = new Set(await selectGroups([...new Set(labels.map(({ shownAs }) => shownAs))]))

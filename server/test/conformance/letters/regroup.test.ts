@@ -24,7 +24,10 @@ describeStores('letters grouped again', (given) => {
 
   it('letters move with their counts and arrivals to the groups of the present rules', async () => {
     const queue = await given.queue()
-    const ids = await actions.capture(queue, [failing('depot north is closed'), failing('depot south is closed')])
+    const ids = await actions.capture(queue, [
+      failing('depot north is closed'),
+      failing('depot south is closed'),
+    ])
     expect(await groups(queue)).toHaveLength(2)
     await setRules(queue, [depot])
     const regroup = () => given.run({ op: 'regroup-letters', letterIds: ids, split: null, now: noon })
@@ -76,7 +79,10 @@ describeStores('letters grouped again', (given) => {
         ['disk full', 1],
       ]),
     )
-    expect((await groups(queue)).find(({ id }) => id === into)).toMatchObject({ errorClass: 'E', isTitlePinned: true })
+    expect((await groups(queue)).find(({ id }) => id === into)).toMatchObject({
+      errorClass: 'E',
+      isTitlePinned: true,
+    })
     expect(await given.storage.verify()).toEqual([])
     await expect(
       given.run({ op: 'create-split', splitId: 'two', groupId: 2_000_000_000, title: null }),

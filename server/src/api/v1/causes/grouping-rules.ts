@@ -52,7 +52,9 @@ const Rules = Type.Array(RuleSpec, {
   maxItems: ruleBounds.rulesMax,
   description: 'The rules, applied in this order.',
 })
-const QueueParams = Type.Object({ name: Type.String({ maxLength: 512, description: 'Name of the dead queue.' }) })
+const QueueParams = Type.Object({
+  name: Type.String({ maxLength: 512, description: 'Name of the dead queue.' }),
+})
 const previewedMax = 2_000
 
 export const groupingRuleRoutes = [
@@ -113,7 +115,11 @@ export const groupingRuleRoutes = [
         {
           rules: Rules,
           limit: Type.Optional(
-            Type.Integer({ minimum: 1, maximum: previewedMax, description: 'Letters to compare. Default 500.' }),
+            Type.Integer({
+              minimum: 1,
+              maximum: previewedMax,
+              description: 'Letters to compare. Default 500.',
+            }),
           ),
         },
         { additionalProperties: false },
@@ -172,6 +178,7 @@ function readRules(specs: readonly RuleSpec[]): GroupingRule[] {
 
 function viewRule(rule: GroupingRule): RuleSpec {
   const { name, as } = rule
-  return 'pattern' in rule ? { name, as, pattern: rule.pattern } : { name, as, json_path: formatPath(rule.path) }
+  return 'pattern' in rule
+    ? { name, as, pattern: rule.pattern }
+    : { name, as, json_path: formatPath(rule.path) }
 }
-

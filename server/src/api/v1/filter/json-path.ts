@@ -38,7 +38,9 @@ export function parseJsonPath(text: string): Readonly<{ path: JsonPath }> | Inva
   const read = readPath(text)
   if ('problem' in read) return read
   if (read.path.length === 0) return { problem: 'names no field: write .name, [0] or ["name"] after $' }
-  return read.end === text.length ? { path: read.path } : createUnexpectedError(text, read.end, '.name, [0] or ["name"]')
+  return read.end === text.length
+    ? { path: read.path }
+    : createUnexpectedError(text, read.end, '.name, [0] or ["name"]')
 }
 
 function readPath(text: string): Readonly<{ path: JsonPath; end: number }> | InvalidPath {

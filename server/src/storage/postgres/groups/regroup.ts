@@ -122,7 +122,9 @@ async function findSplitGroups(
   { splitId, groupId, into }: NonNullable<RegroupLetters['split']>,
 ): Promise<(number | undefined)[]> {
   const sources = new Set(await listMembers(connection, [groupId]))
-  const from = [...new Set(letters.map(({ letter }) => letter.groupId as number))].filter((id) => sources.has(id))
+  const from = [...new Set(letters.map(({ letter }) => letter.groupId as number))].filter((id) =>
+    sources.has(id),
+  )
   const [queue] = await connection.query(readTarget, [into])
   if (from.length === 0 || queue === undefined) return letters.map(() => undefined)
   await lockGroups(connection, [readNumber(queue, 'queue_id')])

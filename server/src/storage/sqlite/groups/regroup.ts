@@ -19,7 +19,10 @@ export function createSplit(
   { splitId, groupId, title }: CreateSplit,
 ): GroupResults['create-split'] {
   const fingerprint = toSplitFingerprint(splitId)
-  const source = database.getArray('select coalesce(merged_into, id), queue_id from groups where id = ?', groupId)
+  const source = database.getArray(
+    'select coalesce(merged_into, id), queue_id from groups where id = ?',
+    groupId,
+  )
   if (source === undefined) throw new KnownError('GROUP_NOT_FOUND', `group ${groupId} does not exist`)
   database.run(copySql, fingerprint, fingerprint, null, title, readNumber(source, 0))
   groups.invalidate()
@@ -37,8 +40,7 @@ export function regroupLetters(
     const found = findLetter(transaction, letterId)
     const from = found?.letter.groupId ?? null
     if (found === undefined || from === null || sources?.has(from) === false) continue
-    const to =
-      split === null ? findGroup(transaction, found) : findSplitGroup(transaction, split, from)
+    const to = split === null ? findGroup(transaction, found) : findSplitGroup(transaction, split, from)
     if (to === undefined || to === from) continue
     moveLetter(transaction, found, to, now)
     moved++
@@ -62,7 +64,8 @@ function findSplitGroup(
   const fingerprint = toSplitFingerprint(splitId, readText(source, 0))
   const known = findByFingerprint(database, readNumber(source, 1), fingerprint)
   if (known !== undefined) return known
-  const target = database.getArray('select coalesce(merged_into, id), cause_key from groups where id = ?', into) ?? []
+  const target =
+    database.getArray('select coalesce(merged_into, id), cause_key from groups where id = ?', into) ?? []
   database.run(copySql, fingerprint, readText(target, 1), readNumber(target, 0), null, from)
   groups.invalidate()
   return findByFingerprint(database, readNumber(source, 1), fingerprint) ?? into
