@@ -177,7 +177,6 @@ export class GroupJobService implements GroupJobs {
     const split = groupId === null || into === null ? null : { splitId: job.id, groupId, into }
     const step: GroupJob = {
       ...job,
-      state: next === null ? 'done' : 'running',
       examined: job.examined + examinedCount,
       after: next ?? job.after,
       updatedAt: clock.now(),
@@ -189,8 +188,10 @@ export class GroupJobService implements GroupJobs {
         toPut(step, stored.version),
       ] as const)
       // The number is known only after the write. A crash here loses the number of one step, and no letter.
-      if (moved > 0) await engine.write([toPut({ ...step, moved: job.moved + moved }, stored.version + 1)])
-      if (step.state === 'running') return true
+      const state = next === null ? 'done' : 'running'
+      if (moved > 0 || state === 'done')
+        await engine.write([toPut({ ...step, state, moved: job.moved + moved }, stored.version + 1)])
+      if (state === 'running') return true
       log.info(
         { job: job.id, kind: job.kind, queue: job.queue, moved: job.moved + moved },
         'group job is done',
