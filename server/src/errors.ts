@@ -138,6 +138,16 @@ const catalog = {
     status: 409,
     hint: 'Give every worker its own client id, or wait until the lease call of this client id returns.',
   },
+  MESSAGE_NOT_FOUND: { status: 404, hint: 'Check the ids of the channel and the message.' },
+  CONSUMER_NOT_FOUND: { status: 404, hint: 'Check the ids of the channel and the consumer.' },
+  CONSUMER_CHANGED: {
+    status: 409,
+    hint: 'Read the consumer again, then repeat the request. Another request changed it at the same time.',
+  },
+  CONSUMER_NOT_PUSHED: {
+    status: 409,
+    hint: 'Use a consumer of type push. A pull consumer fetches its jobs itself.',
+  },
   ITEM_NOT_FOUND: {
     status: 404,
     hint: 'Use the current id. The item may be completed, moved or retried; a retried item gets a new id.',
@@ -260,6 +270,32 @@ const catalog = {
     hint: 'Check the namespace, the role and the user. POST /v1/rolebindings.list lists all bindings.',
   },
   ROLE_BINDING_EXISTS: { status: 409, hint: 'No action is needed: the user has the role already.' },
+  CHANNEL_NOT_FOUND: {
+    status: 404,
+    hint: 'Check the id, or create the channel with PUT /channel/{channelId}.',
+  },
+  PRODUCER_NOT_FOUND: { status: 404, hint: 'Check the id. GET /producers lists all producers.' },
+  JOB_NOT_FOUND: { status: 404, hint: 'Check the id. The job may have been deleted, or not be dead.' },
+  PRODUCER_UNKNOWN: {
+    status: 401,
+    hint: 'Send the id of a registered producer in X-Broker-Producer-ID.',
+  },
+  CONSUMER_UNKNOWN: { status: 401, hint: 'Check the id of the consumer, or register the consumer first.' },
+  JOB_OF_ANOTHER: { status: 401, hint: 'Use the channel and the consumer that the job belongs to.' },
+  TOKEN_REFUSED: { status: 403, hint: 'Send the present token. A PUT without a token creates a new one.' },
+  MESSAGE_ID_TAKEN: { status: 409, hint: 'Use another X-Broker-Message-ID. This message is stored already.' },
+  CONSUMER_HAS_JOBS: { status: 409, hint: 'Wait until its messages are pruned, or keep the consumer.' },
+  CONDITION_FAILED: {
+    status: 412,
+    hint: 'Read the object again, and send its Last-Modified as If-Unmodified-Since.',
+  },
+  SCHEDULE_TOO_EARLY: { status: 412, hint: 'Schedule the message later, or send it without a schedule.' },
+  CONSUMER_NOT_PULLED: { status: 412, hint: 'Use a consumer of type pull. Jobs of others are pushed.' },
+  SIGNATURE_MISSING: {
+    status: 401,
+    hint: 'Send X-Broker-Signature: t=<unix seconds>,v1=<lowercase hex of the HMAC>.',
+  },
+  SIGNATURE_REFUSED: { status: 403, hint: 'Check the shared secret, the clock and the signed bytes.' },
   SETTING_INVALID: { status: 500, hint: 'Run redrive serve --help for all settings and their bounds.' },
   PROCESSES_REFUSED: {
     status: 500,

@@ -16,14 +16,18 @@ import type { Drain } from './api/http/drain.ts'
 import { toHttpLimits } from './api/http/http-limits.ts'
 import { routes } from './api/routes.ts'
 import { createTestHookRoutes } from './api/test-hooks/routes.ts'
+import { defaultWebhookOptions, type WebhookOptions } from './api/webhook/options.ts'
+import { toDeliveryRules, toDispatchRules } from './config/delivery-rules.ts'
 import { toRetention } from './config/retention.ts'
 import type { Secret } from './config/secret.ts'
 import type { Settings } from './config/settings.ts'
 import { maskStore } from './config/store-text.ts'
+import { toGateway } from './config/webhook-gateway.ts'
 import { type Clock, toDate, usPerMs } from './core/instant.ts'
 import { mapSecrets } from './core/kafka/cluster.ts'
 import { createKafka } from './drivers/kafka/create-kafka.ts'
 import type { Kafka, KafkaClusterHealth } from './drivers/kafka/kafka.ts'
+import { createWebhooks, type Webhooks } from './drivers/webhook/webhooks.ts'
 import { createEngine } from './engine/create-engine.ts'
 import type { Engine } from './engine/engine.ts'
 import { createLoop, type Loop } from './engine/loop.ts'
@@ -40,6 +44,7 @@ import { readLetterFigures } from './ops/letter-metrics.ts'
 import { countLetters, createLetterTotals, type LetterTotals } from './ops/letter-totals.ts'
 import type { Logger } from './ops/log.ts'
 import { createMetrics } from './ops/metrics.ts'
+import { createPushMetrics, type PushMetrics } from './ops/push-metrics.ts'
 import { createReconciler, type Reconciler } from './ops/reconciler.ts'
 import { createStoreConnection, type StoreConnection } from './ops/store-connection.ts'
 import { createStoreWriteTimes, type StoreWriteTimes } from './ops/store-write-times.ts'
@@ -96,6 +101,7 @@ type StoreParts = Readonly<{
   clockSkew: ClockSkew
   letterTotals: LetterTotals
   storeWrites: StoreWriteTimes
+  pushMetrics: PushMetrics
   /** Throws STORE_UNAVAILABLE with the reason while the store was never open. */
   engine(): Engine
   /** Throws STORE_UNAVAILABLE with the reason while the store was never open. */
@@ -105,6 +111,9 @@ type StoreParts = Readonly<{
   /** Undefined while the store was never open. */
   peekEngine(): Engine | undefined
   peekLetters(): Letters | undefined
+  /** Throws STORE_UNAVAILABLE with the reason while the store was never open. */
+  webhooks(): Webhooks
+  peekWebhooks(): Webhooks | undefined
   peekAccess(): Access | undefined
 }>
 
@@ -186,6 +195,8 @@ function createStoreParts(options: ServerOptions, clock: ServerClock, owner: str
   const storeWrites = createStoreWriteTimes()
   let engine: Engine | undefined
   let letters: Letters | undefined
+  let webhooks: Webhooks | undefined
+  const pushMetrics = createPushMetrics()
   let access: Access | undefined
   const clockSkew = createClockSkew({
     readOffsetUs: clock.machineOffsetUs,
@@ -196,16 +207,7 @@ function createStoreParts(options: ServerOptions, clock: ServerClock, owner: str
     open: async () => {
       const storage = await openStorage(store, toStoreOptions(options, clock))
       if (!settings['test.hooks']) clock.follow(storage.clock)
-      engine = createEngine(storage, {
-        clock,
-        // Clients may set the clock of test hooks forward, to see what happens then.
-        ...(!settings['test.hooks'] && { elapsedUs: () => performance.now() * usPerMs }),
-        requestsMax: settings['queue.requests_max'],
-        batchMsMax: settings['queue.store_timeout'],
-        isTicking: !settings.read_only,
-        onWrite: (command, seconds) => storeWrites.observe({ command }, seconds),
-        onError: (error) => log.warn({ err: error }, 'background work of the queues failed; will retry'),
-      })
+      engine = createServerEngine(options, storage, clock, storeWrites)
       engine.onEvent((event) => {
         countLetters(letterTotals, event)
         logEngineEvent(log, event)
@@ -219,7 +221,9 @@ function createStoreParts(options: ServerOptions, clock: ServerClock, owner: str
         failedAttemptsMax: settings['auth.failed_attempts_max'],
         provider: toIdentityProvider(settings),
       })
+      webhooks = createServerWebhooks(options, storage, engine, clock, pushMetrics)
       if (!settings.read_only) await prepareStore(options, storage, engine, clock)
+      if (!settings.read_only) webhooks.start()
       return storage
     },
     log,
@@ -228,26 +232,26 @@ function createStoreParts(options: ServerOptions, clock: ServerClock, owner: str
     // A SQLite file that stays locked must stop the start, so the start waits longer than for the lock.
     firstAttemptMsMax: firstAttemptMsMin + (store.kind === 'sqlite' ? settings['sqlite.lock_wait'] : 0),
   })
+  // Throws the reason while there is no store. An open store always has all of its parts.
+  const whileOpen =
+    <T>(read: () => T | undefined) =>
+    () => {
+      connection.storage()
+      return read() as T
+    }
   return {
     connection,
     clockSkew,
     letterTotals,
     storeWrites,
-    engine: () => {
-      // Throws the reason while there is no store. An open store always has an engine and letters.
-      connection.storage()
-      return engine as Engine
-    },
-    letters: () => {
-      connection.storage()
-      return letters as Letters
-    },
-    access: () => {
-      connection.storage()
-      return access as Access
-    },
+    pushMetrics,
+    engine: whileOpen(() => engine),
+    letters: whileOpen(() => letters),
+    access: whileOpen(() => access),
     peekEngine: () => engine,
     peekLetters: () => letters,
+    webhooks: whileOpen(() => webhooks),
+    peekWebhooks: () => webhooks,
     peekAccess: () => access,
   }
 }
@@ -267,6 +271,54 @@ async function prepareStore(
     await storage.close()
     throw error
   }
+}
+
+function createServerEngine(
+  { settings, log }: ServerOptions,
+  storage: Awaited<ReturnType<typeof openStorage>>,
+  clock: ServerClock,
+  storeWrites: StoreWriteTimes,
+): Engine {
+  return createEngine(storage, {
+    clock,
+    // Clients may set the clock of test hooks forward, to see what happens then.
+    ...(!settings['test.hooks'] && { elapsedUs: () => performance.now() * usPerMs }),
+    requestsMax: settings['queue.requests_max'],
+    batchMsMax: settings['queue.store_timeout'],
+    isTicking: !settings.read_only,
+    onWrite: (command, seconds) => storeWrites.observe({ command }, seconds),
+    onError: (error) => log.warn({ err: error }, 'background work of the queues failed; will retry'),
+  })
+}
+
+function toWebhookOptions(settings: Settings): WebhookOptions {
+  const scheduleDelayUsMin = settings['webhooks.schedule_delay_min'] * usPerMs
+  return { ...defaultWebhookOptions, scheduleDelayUsMin }
+}
+
+function createServerWebhooks(
+  { settings, log }: ServerOptions,
+  storage: StoreReads,
+  engine: Engine,
+  clock: Clock,
+  metrics: PushMetrics,
+): Webhooks {
+  const isLoopbackAllowed = settings['webhooks.loopback_allowed'] ?? settings.access === 'off'
+  return createWebhooks({
+    storage: () => storage,
+    engine: () => engine,
+    clock,
+    deliveryRules: toDeliveryRules(settings),
+    dispatchRules: toDispatchRules(settings),
+    addresses: { isLoopbackAllowed, allowed: settings['webhooks.allowed_targets'] },
+    schedule: {
+      intervalMs: settings['webhooks.schedule_interval'],
+      batchMax: settings['webhooks.schedule_batch'],
+    },
+    isRecovering: settings['webhooks.recovery_enabled'],
+    onAttempt: metrics.count,
+    onError: (error) => log.warn({ err: error }, 'work on webhooks failed; will retry'),
+  })
 }
 
 function createBackgroundLoops(
@@ -299,7 +351,7 @@ function createBackgroundLoops(
   )
   const keyUseLoop = createLoop(
     keyUseMs,
-    () => access().recordKeyUses(),
+    async () => access().recordKeyUses(),
     (error) => log.warn({ err: error }, 'the use of keys could not be recorded; will retry'),
   )
   return { reconciler, reconcileLoop, letterLoops, keyUseLoop }
@@ -332,7 +384,18 @@ function createKafkaDriver(
 
 function createServerApi(
   { settings, store, log, collectReports }: ServerOptions,
-  { connection, clockSkew, letterTotals, storeWrites, engine, letters, access }: StoreParts,
+  {
+    connection,
+    clockSkew,
+    letterTotals,
+    storeWrites,
+    engine,
+    letters,
+    access,
+    webhooks,
+    peekWebhooks,
+    pushMetrics,
+  }: StoreParts,
   { reconciler, letterLoops }: BackgroundLoops,
   kafka: Kafka,
   clock: ServerClock,
@@ -364,6 +427,9 @@ function createServerApi(
     storage: connection.storage,
     engine,
     letters,
+    webhooks,
+    webhookOptions: toWebhookOptions(settings),
+    webhookGateway: toGateway(settings),
     access,
     health: () => readHealth([...checks, ...kafka.health().map(toKafkaCheck)], version),
     createMetrics: (countConnections) =>
@@ -375,6 +441,9 @@ function createServerApi(
         readLetters: async () => readLetterFigures(connection.storage()),
         letterTotals,
         storeWrites,
+        pushes: pushMetrics,
+        readDeadJobs: async () => connection.storage().listConsumerCounts(),
+        readDispatch: () => peekWebhooks()?.dispatcher.counts(),
         countConnections,
         readClockOffsetSeconds: clockSkew.readOffsetSeconds,
         getReconcileState: reconciler.state,
@@ -398,12 +467,13 @@ function toKafkaCheck({ cluster, isUp, reason, checkedAt }: KafkaClusterHealth):
 function createStop(
   app: FastifyInstance,
   drain: Drain,
-  { connection, peekEngine, peekLetters, peekAccess }: StoreParts,
+  { connection, peekEngine, peekLetters, peekAccess, peekWebhooks }: StoreParts,
   { reconcileLoop, letterLoops, keyUseLoop }: BackgroundLoops,
   kafka: Kafka,
   log: Logger,
 ): RunningServer['stop'] {
   let whenStopped: Promise<void> | undefined
+  let pushesEnded: Promise<unknown> = Promise.resolve()
   const finish = async (drained: Promise<number>): Promise<void> => {
     const aborted = await drained
     if (aborted > 0) log.warn({ requests: aborted }, 'requests were aborted: they took longer than the grace')
@@ -416,6 +486,7 @@ function createStop(
       peekEngine()?.close(),
       reconcileLoop.stop(),
       lettersClosed.catch(() => undefined),
+      pushesEnded,
       keyUseLoop
         .stop()
         .then(() => peekAccess()?.recordKeyUses())
@@ -432,6 +503,13 @@ function createStop(
       .catch(() => undefined)
     void letterLoops.stop()
     void kafka.stop()
+    // A second call with a shorter grace aborts the pushes that are left.
+    pushesEnded = Promise.all([
+      pushesEnded,
+      peekWebhooks()
+        ?.stop(graceMs)
+        .catch(() => undefined),
+    ])
     whenStopped ??= finish(drained)
     return whenStopped
   }

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Access } from '../access/access.ts'
 import type { Clock } from '../core/instant.ts'
+import type { Webhooks } from '../drivers/webhook/webhooks.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Letters } from '../letters/letters.ts'
 import type { Health } from '../ops/health.ts'
@@ -12,6 +13,7 @@ import type { DlqLimits } from './dlq/limits.ts'
 import type { HttpLimits } from './http/http-limits.ts'
 import type { LeaseCalls } from './lease-calls.ts'
 import type { QueueApiLimits } from './queue/limits.ts'
+import type { WebhookGateway, WebhookOptions } from './webhook/options.ts'
 
 /** The parts of the server that request handlers may use. */
 export type ApiContext = Readonly<{
@@ -30,6 +32,11 @@ export type ApiContext = Readonly<{
   engine: () => Engine
   /** Throws STORE_UNAVAILABLE while the store cannot be reached. */
   letters: () => Letters
+  /** Throws STORE_UNAVAILABLE while the store cannot be reached. */
+  webhooks: () => Webhooks
+  webhookOptions: WebhookOptions
+  /** The signatures of a gateway; null: requests to the webhook API are not signed. */
+  webhookGateway: WebhookGateway | null
   /** Throws STORE_UNAVAILABLE while the store cannot be reached. */
   access: () => Access
   health: () => Health

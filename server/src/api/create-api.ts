@@ -16,18 +16,30 @@ import { createLeaseCalls } from './lease-calls.ts'
 import { swaggerUiFolder } from './pages/docs.ts'
 import { defaultLimits, type QueueApiLimits } from './queue/limits.ts'
 import * as table from './routes.ts'
+import { defaultWebhookOptions, type WebhookGateway, type WebhookOptions } from './webhook/options.ts'
 
 /** The parts of the context that the caller supplies; `createApi` creates the rest. */
 export type ApiParts = Readonly<
   Omit<
     ApiContext,
-    'openapi' | 'stopping' | 'metrics' | 'queueLimits' | 'dlqLimits' | 'leaseCalls' | 'bodyThread' | 'signIn'
+    | 'openapi'
+    | 'stopping'
+    | 'metrics'
+    | 'queueLimits'
+    | 'dlqLimits'
+    | 'webhookOptions'
+    | 'webhookGateway'
+    | 'leaseCalls'
+    | 'bodyThread'
+    | 'signIn'
   > & {
     bodyThread?: BodyThread
     /** Default: no access control. */
     signIn?: ApiContext['signIn']
     queueLimits?: QueueApiLimits
     dlqLimits?: DlqLimits
+    webhookOptions?: WebhookOptions
+    webhookGateway?: WebhookGateway | null
     createMetrics: (connections: () => number) => Metrics
     isLocalOnly: boolean
     /** The server then speaks HTTPS. */
@@ -46,7 +58,8 @@ export async function createApi(
 ): Promise<Readonly<{ app: FastifyInstance; drain: Drain; metrics: Metrics }>> {
   const { createMetrics, isLocalOnly, certificate, authorize = allowAll, ...rest } = parts
   const { routes = table.routes, dialects = table.dialects, ...others } = rest
-  const { queueLimits = defaultLimits, dlqLimits = defaultDlqLimits, ...context } = others
+  const { queueLimits = defaultLimits, dlqLimits = defaultDlqLimits, ...given } = others
+  const { webhookOptions = defaultWebhookOptions, webhookGateway = null, ...context } = given
   const { bodyThread = createBodyThread(), signIn = withoutSignIn } = context
   const metrics: Metrics = createMetrics(() => drain.countConnections())
   const { app, drain } = createHttpServer({
@@ -67,6 +80,8 @@ export async function createApi(
       ...context,
       queueLimits,
       dlqLimits,
+      webhookOptions,
+      webhookGateway,
       leaseCalls: createLeaseCalls(),
       bodyThread,
       signIn,

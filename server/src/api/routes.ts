@@ -10,20 +10,23 @@ import { v1 } from './v1/dialect.ts'
 import { v1Routes } from './v1/routes.ts'
 import { healthRoutes } from './watch/health.ts'
 import { metricsRoutes } from './watch/metrics.ts'
+import { webhookApi } from './webhook/dialect.ts'
+import { webhookRoutes } from './webhook/routes.ts'
 
 /**
  * The table of all routes. To add a route, add a row to the array of its dialect; no other code registers
  * routes. `test/surface/approved.txt` lists the table and changes with it.
  *
  * `api/http/` is the server plumbing. Each other folder is one dialect or one kind of page: `queue/`
- * (`/v1/…`), `dlq/` (`/api/v1/dlq`), `v1/` (the rest of `/api/v1`), `watch/` (health and metrics), `pages/`
- * (dashboard and docs), `test-hooks/` (only with `--test-hooks`). Handlers parse, call the layers below and
- * answer; rules live in `core/`, `engine/` and `letters/`.
+ * (`/v1/…`), `dlq/` (`/api/v1/dlq`), `v1/` (the rest of `/api/v1`), `webhook/` (`/channel…`, `/producer…`),
+ * `watch/` (health and metrics), `pages/` (dashboard and docs), `test-hooks/` (only with `--test-hooks`).
+ * Handlers parse, call the layers below and answer; rules live in `core/`, `engine/` and `letters/`.
  */
 export const routes: readonly Route[] = [
   ...queueApiRoutes,
   ...dlqRoutes,
   ...v1Routes,
+  ...webhookRoutes,
   ...healthRoutes,
   ...metricsRoutes,
   ...docsRoutes,
@@ -33,4 +36,4 @@ export const routes: readonly Route[] = [
 /**
  * Asked in this order about a path that no route matches. `v1` takes all paths that no other dialect owns.
  */
-export const dialects: readonly Dialect[] = [queueApi, dlqManagement, dlqMessages, v1]
+export const dialects: readonly Dialect[] = [queueApi, dlqManagement, dlqMessages, webhookApi, v1]

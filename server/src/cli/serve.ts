@@ -94,8 +94,12 @@ async function serveUntil(
   try {
     if (supervised !== undefined) requireShareable(settings, opened.target)
     warnIfNotDurable(settings, opened.target, log)
+    const secret = settings['webhooks.gateway_secret']
     const server = await startServer({
-      settings,
+      settings: {
+        ...settings,
+        'webhooks.gateway_secret': secret && (await opened.readSecret(secret)),
+      },
       store: opened.target,
       readSecret: opened.readSecret,
       log,

@@ -137,16 +137,23 @@ export function choice<const C extends readonly string[], D extends C[number] | 
 
 /** Texts separated by commas; in redrive.yaml also a list. */
 export function list(
-  given: Readonly<{ sentence: string; default?: readonly string[] }>,
+  given: Readonly<{
+    sentence: string
+    default?: readonly string[]
+    /** Whether a text can be an entry. `allowed` describes the entries. */
+    isEntry?: (text: string) => boolean
+    allowed?: string
+  }>,
 ): Setting<readonly string[]> {
   return row<readonly string[]>({
     type: 'list',
     sentence: given.sentence,
     default: given.default ?? [],
-    allowed: 'one or more texts separated by commas',
+    allowed: `one or more ${given.allowed ?? 'texts'} separated by commas`,
     parse: (text) => {
+      if (text.trim() === '' && given.default?.length === 0) return []
       const entries = text.split(',').map((entry) => entry.trim())
-      return entries.includes('') ? undefined : entries
+      return entries.includes('') || !entries.every(given.isEntry ?? (() => true)) ? undefined : entries
     },
     format: (value) => value.join(','),
   })

@@ -1,4 +1,5 @@
 import { tlsModes } from '../storage/contract/tls.ts'
+import { deliverySettings } from './delivery-settings.ts'
 import type { Setting } from './setting-kinds.ts'
 import {
   boolean,
@@ -13,6 +14,7 @@ import {
   string,
 } from './setting-kinds.ts'
 import { maskStore } from './store-text.ts'
+import { webhookSettings } from './webhook-settings.ts'
 
 /**
  * The table of all settings: name, type, default, bounds and sentence. The name is used in redrive.yaml; the
@@ -420,6 +422,8 @@ export const settingsTable = {
     max: '10m',
     sentence: 'The longest wait between two attempts to reach a Kafka cluster that does not respond.',
   }),
+  ...deliverySettings,
+  ...webhookSettings,
 
   'test.hooks': boolean({
     default: false,

@@ -12,7 +12,7 @@ import { createLeaseCallRecorder, type LeaseCallRecorder } from './lease-call-re
 import { createLoop } from './loop.ts'
 import { createQueueAdmin } from './queue-admin.ts'
 import { QueueRuntimes } from './queue-runtimes.ts'
-import { createScopedEngine } from './scoped-engine.ts'
+import { createRedactedEngine, createScopedEngine } from './scoped-engine.ts'
 import { createWriter, type Writer } from './writer.ts'
 
 export type EngineOptions = Readonly<{
@@ -82,6 +82,7 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
       stopListening()
       await Promise.all([finished, scheduler.stop(), refreshing.stop(), recording.stop(), announcer.stop()])
     },
+    readableIn: (namespaces) => createRedactedEngine(engine, storage, namespaces),
     within: (namespaces) => {
       const peekQueue = (name: string) => runtimes.peek(name)?.queue
       return createScopedEngine({ engine, storage, peekQueue, namespaces })

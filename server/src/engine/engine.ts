@@ -111,6 +111,8 @@ export interface Engine {
 
   /** The engine with the queues of these namespaces: all others do not exist for the caller. */
   within(namespaces: readonly string[]): Engine
+  /** The engine whose lists of items have the content of these namespaces only. */
+  readableIn(namespaces: readonly string[]): Engine
 
   /**
    * Writes commands that have no function of their own here, in one transaction: everything that other layers

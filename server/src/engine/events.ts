@@ -4,6 +4,7 @@
  */
 import type { QueueName } from '../core/ids.ts'
 import type { Outcome } from '../core/item.ts'
+import type { DeliveryChange } from '../storage/contract/deliveries.ts'
 import type { Import, ImportResult, ItemChange } from '../storage/contract/items.ts'
 import type { EndRedriveResult, RedriveRefusal, RedriveResult } from '../storage/contract/letters.ts'
 import type { Command, ResultOf } from '../storage/contract/storage.ts'
@@ -21,6 +22,10 @@ export type EngineEvent =
   | Readonly<{ type: 'letters-purged'; queue: QueueName; count: number }>
   /** Items died and were deleted, because their queue has no dead queue. */
   | Readonly<{ type: 'items-dropped'; queue: QueueName; items: readonly ItemChange[] }>
+  /** A webhook consumer was created or changed. */
+  | Readonly<{ type: 'consumer-changed' }>
+  /** The delivery to the consumer with this number changed. */
+  | Readonly<{ type: 'delivery-changed'; consumer: number; change: DeliveryChange }>
 
 export interface Emitter<Event> {
   emit(event: Event): void
@@ -98,6 +103,14 @@ export function toEvents(command: Command, result: unknown): readonly EngineEven
         queue: command.queue,
         count,
       }))
+    case 'put-consumer':
+    case 'delete-consumer':
+      return [{ type: 'consumer-changed' }]
+    case 'put-delivery': {
+      const { consumer, change } = command
+      const isReported = change !== undefined && (result as ResultOf<typeof command>).isPut
+      return isReported ? [{ type: 'delivery-changed', consumer, change }] : none
+    }
     default:
       return none
   }

@@ -4,9 +4,11 @@
  */
 import { intersectScope } from '../core/access/scope.ts'
 import type { QueueName } from '../core/ids.ts'
+import { overlay } from '../core/overlay.ts'
 import { type Queue, systemNamespace } from '../core/queue.ts'
 import { KnownError } from '../errors.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
+import { redactStorage } from '../storage/scope/redacted-storage.ts'
 import { scopeStorage } from '../storage/scope/scoped-storage.ts'
 import { checkDeadQueue, createQueueNotFoundError } from '../storage/shared/queue-checks.ts'
 import type { Engine } from './engine.ts'
@@ -52,6 +54,7 @@ export function createScopedEngine({ engine, storage, peekQueue, namespaces }: S
     deleteQueue: (name, attribution, how) => inQueue(name, () => engine.deleteQueue(name, attribution, how)),
     getQueue: (name) => visible.getQueue(name),
     listQueues: (query) => visible.listQueues(query),
+    readableIn: (readable) => createRedactedEngine(engine.within(namespaces), visible, readable),
     within: (inner) => engine.within(intersectScope(namespaces, inner)),
     // Layers that write commands of their own check them.
     write: engine.write,
@@ -62,6 +65,19 @@ export function createScopedEngine({ engine, storage, peekQueue, namespaces }: S
     recordLeaseCalls: engine.recordLeaseCalls,
     close: engine.close,
   }
+}
+
+/** Lists items without the content of other namespaces. */
+export function createRedactedEngine(
+  engine: Engine,
+  visible: StoreReads,
+  readable: readonly string[],
+): Engine {
+  const redacted = redactStorage(visible, readable)
+  return overlay(engine, {
+    listItems: (query) => redacted.listItems(query),
+    within: (inner) => createRedactedEngine(engine.within(inner), visible, readable),
+  })
 }
 
 type ItemCalls = Pick<

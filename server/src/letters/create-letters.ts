@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { intersectScope, type Scope } from '../core/access/scope.ts'
+import { redactStorage } from '../storage/scope/redacted-storage.ts'
 import { scopeStorage } from '../storage/scope/scoped-storage.ts'
 import { AutomaticRedrive } from './automatic-redrive.ts'
 import { CampaignService } from './campaigns/campaign-service.ts'
@@ -9,6 +11,7 @@ import { GroupJobService } from './grouping/group-jobs.ts'
 import { previewRules } from './grouping/preview-rules.ts'
 import type { Letters } from './letters.ts'
 import { type LettersParts, silent } from './parts.ts'
+import { limitCampaigns } from './redacted-campaigns.ts'
 import { createLetterActions } from './redrive.ts'
 import { defaultRetention, Retention } from './retention.ts'
 import { createScopedLetters } from './scoped-letters.ts'
@@ -27,6 +30,23 @@ export function createLetters(given: LettersParts): Letters {
   const groupJobs = new GroupJobService({ ...parts, log })
   const actions = createLetterActions(parts)
 
+  /** The letters of some namespaces, with the content of some namespaces; null: of all. */
+  const openView = (namespaces: Scope, readable: Scope): Letters => {
+    const scoped = namespaces === null ? storage : scopeStorage(storage, namespaces)
+    const seen = readable === null ? scoped : redactStorage(scoped, readable)
+    const service = new CampaignService({ ...parts, storage: seen, changes })
+    const inView = readable === null ? service : limitCampaigns(service, readable)
+    const view =
+      namespaces === null
+        ? { ...letters, ...createSearch(seen), ...createUndo(seen, actions), campaigns: inView }
+        : createScopedLetters({ letters, storage: seen, campaigns: inView, namespaces })
+    return {
+      ...view,
+      within: (inner) => openView(intersectScope(inner, namespaces ?? undefined), readable),
+      readableIn: (inner) => openView(namespaces, intersectScope(inner, readable ?? undefined)),
+    }
+  }
+
   const letters: Letters = {
     capture: (queue, letters, attribution) => capture.capture(queue, letters, attribution),
     ...createSearch(storage),
@@ -36,11 +56,8 @@ export function createLetters(given: LettersParts): Letters {
     campaigns,
     groupJobs,
     previewRules: (queue, rules, lettersMax) => previewRules(storage, queue, rules, lettersMax),
-    within: (namespaces) => {
-      const scoped = scopeStorage(storage, namespaces)
-      const inScope = new CampaignService({ ...parts, storage: scoped, changes })
-      return createScopedLetters({ letters, storage: scoped, campaigns: inScope, namespaces })
-    },
+    within: (namespaces) => openView(namespaces, null),
+    readableIn: (readable) => openView(null, readable),
     passes: {
       auto: (options) => automaticRedrive.pass(options),
       campaigns: () => campaigns.pass(),

@@ -125,6 +125,8 @@ export interface Letters {
 
   /** The letters and campaigns of these namespaces: all others do not exist for the caller. */
   within(namespaces: readonly string[]): Letters
+  /** The letters without the content that may be read in other namespaces only. */
+  readableIn(namespaces: readonly string[]): Letters
 
   /**
    * Background passes. Each does the work that is due now and returns true if more is left. Tests call them.

@@ -39,6 +39,7 @@ export function createScopedLetters(parts: ScopedLettersParts): Letters {
     within: (inner) => letters.within(intersectScope(namespaces, inner)),
     groupJobs: scopeGroupJobs(parts),
     previewRules: (queue, rules, lettersMax) => previewRules(storage, queue, rules, lettersMax),
+    readableIn: (readable) => letters.within(namespaces).readableIn(readable),
     // Passes belong to the server, not to a caller.
     passes: letters.passes,
     runRetention: (options) => letters.runRetention(options),

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { QueueCounts } from '../storage/contract/counts.ts'
 import { createLetterTotals } from './letter-totals.ts'
 import { createMetrics, type MetricsSources } from './metrics.ts'
+import { createPushMetrics } from './push-metrics.ts'
 import { createStoreWriteTimes } from './store-write-times.ts'
 
 const counts = (over: Partial<QueueCounts>): QueueCounts => ({
@@ -31,6 +32,8 @@ const sources = (over: Partial<MetricsSources> = {}): MetricsSources => ({
   readLetters: async () => ({ letters: [], classes: new Map(), campaigns: [] }),
   letterTotals: createLetterTotals(),
   storeWrites: createStoreWriteTimes(),
+  pushes: createPushMetrics(),
+  readDispatch: () => undefined,
   countConnections: () => 3,
   readClockOffsetSeconds: () => null,
   getReconcileState: () => ({ at: null, differences: 0, differencesTotal: 0 }),

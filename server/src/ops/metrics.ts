@@ -9,11 +9,13 @@ import {
 import { usPerSecond } from '../core/instant.ts'
 import { KnownError } from '../errors.ts'
 import type { Counts, QueueCounts } from '../storage/contract/counts.ts'
+import type { ConsumerCounts } from '../storage/contract/webhooks.ts'
 import { type AnsweredRequest, AnsweredRequests } from './answered-requests.ts'
 import { combineMetrics, type MetricReport } from './combined-metrics.ts'
 import { otherLabel } from './labelled-totals.ts'
 import { createLetterMetrics, type LetterFigures, registerLetterTotals } from './letter-metrics.ts'
 import type { LetterTotals } from './letter-totals.ts'
+import type { DispatchFigures, PushMetrics } from './push-metrics.ts'
 import type { ReconcileState } from './reconciler.ts'
 import type { StoreWriteTimes } from './store-write-times.ts'
 
@@ -28,6 +30,12 @@ export type MetricsSources = Readonly<{
   /** The actions of this server on letters. */
   letterTotals: LetterTotals
   storeWrites: StoreWriteTimes
+  /** The pushes of this server to webhook consumers. */
+  pushes: PushMetrics
+  /** The exact numbers of jobs of webhook consumers, read at each scrape. */
+  readDeadJobs?: () => Promise<readonly ConsumerCounts[]>
+  /** Undefined while the store was never open. */
+  readDispatch: () => DispatchFigures | undefined
   countConnections: () => number
   /** How far the clock of this machine is ahead of the clock of the store; null if the store has none. */
   readClockOffsetSeconds: () => number | null
@@ -82,15 +90,19 @@ export function createMetrics(sources: MetricsSources): Metrics {
   const storeRegistry = new Registry()
   const items = createItemMetrics(storeRegistry)
   const letterMetrics = createLetterMetrics(storeRegistry)
+  const deadJobs = createDeadJobMetric(storeRegistry)
   registerLetterTotals(registry, sources.letterTotals)
+  sources.pushes.register(registry, sources.readDispatch)
 
   let rendering: Promise<string> | undefined
   const readStore = async (): Promise<void> => {
     const msMax = sources.countsMsMax ?? 2_000
-    const [queues, letters] = await Promise.all([
+    const [queues, letters, consumers] = await Promise.all([
       readWithin(msMax, sources.readCounts),
       readWithin(msMax, sources.readLetters),
+      readWithin(msMax, sources.readDeadJobs ?? (async () => [])),
     ])
+    deadJobs.set(consumers ?? [])
     letterMetrics.set(letters)
     items.set(queues ?? [])
   }
@@ -109,6 +121,28 @@ export function createMetrics(sources: MetricsSources): Metrics {
       return rendering
     },
     report: () => registry.getMetricsAsJSON(),
+  }
+}
+
+/** The consumers that have their own entry: those with the most dead jobs. */
+const deadJobConsumersMax = 10_000
+
+function createDeadJobMetric(registry: Registry) {
+  const gauge = new Gauge({
+    name: 'dead_job_count',
+    help: 'Exact number of dead jobs of a webhook consumer.',
+    labelNames: ['channel', 'consumer'],
+    registers: [registry],
+  })
+  return {
+    set: (consumers: readonly ConsumerCounts[]) => {
+      gauge.reset()
+      const shown = consumers.filter(({ hadDead }) => hadDead)
+      if (shown.length > deadJobConsumersMax) shown.sort((left, right) => right.dead - left.dead)
+      for (const { consumer, dead } of shown.slice(0, deadJobConsumersMax)) {
+        gauge.set({ channel: consumer.channelId, consumer: consumer.id }, dead)
+      }
+    },
   }
 }
 

@@ -43,7 +43,7 @@ export function createReconciler(
     pass: async () => {
       const storage = parts.storage()
       const now = clock.now()
-      const name = 'reconcile-counts'
+      const name = 'dlq-summary-updater'
       const [lock] = await parts
         .engine()
         .write([{ op: 'acquire-lock', name, owner, now, deadline: now + intervalUs }])

@@ -69,7 +69,9 @@ describe.each(['SQLite memory', 'PostgreSQL'] as const)('tenants (%s)', needsOf(
       original_topic: queue,
       original_partition: 0,
       original_offset: index,
-      original_value: { text: `secret of ${tenant}` },
+      original_value: { text: `content of ${tenant}` },
+      original_key: `content of ${tenant}`,
+      headers: { authorization: `Bearer content of ${tenant}`, 'x-region': 'eu' },
       error_details: { exception_class: `${tenant}.Failure`, message: `secret of ${tenant}` },
       source_id: `${tenant}-source-${index}`,
     }))
@@ -134,6 +136,44 @@ describe.each(['SQLite memory', 'PostgreSQL'] as const)('tenants (%s)', needsOf(
         expect(theirs).toEqual(missing)
         expect(theirs?.text).not.toMatch(/secret of north|north-|north\.Failure/)
       }
+    },
+  )
+
+  it.each(['south-viewer', 'admin-viewer'] as const)(
+    'no route shows a payload, a key or a secret header to %s, who lacks payload.read',
+    async (viewer) => {
+      const mine = await api.send('south', 'GET', `/api/v1/letters/${names.south.letter}`)
+      expect(mine.text).toContain('content of south')
+      expect(mine.text).toContain('Bearer content of south')
+      const reads = routes.filter(
+        ({ method, path, permission }) =>
+          permission !== 'public' && (method === 'GET' || /list|preview|info$/.test(path)),
+      )
+      for (const row of reads)
+        for (const variant of variants(row)) {
+          const { path, body } = createRequest(row, names.south, names.south, variant)
+          const { text } = await api.send(viewer, row.method, path, body)
+          expect(text, `${row.method} ${path}`).not.toMatch(/content of|Y29udGVudCBvZ/)
+        }
+      const { text } = await api.send(viewer, 'GET', `/api/v1/letters/${names.south.letter}`)
+      expect(text).toContain('[redacted]')
+      expect(text).toContain('"x-region"')
+      expect(text).toContain('"eu"')
+      const searches = [
+        'payload_contains=content',
+        'key_text=content',
+        'header=x-region',
+        'json=$.text%3D"x"',
+      ]
+      for (const search of searches) {
+        const refused = await api.send(viewer, 'GET', `/api/v1/letters?${search}`)
+        expect(refused.status, refused.text).toBe(403)
+      }
+      const spec = { action: 'discard', filter: { payload_contains: 'content' } }
+      const created = await api.send(viewer, 'POST', '/api/v1/campaigns', { ...spec, name: 'x', reason: 'x' })
+      expect(created.status, created.text).toBe(403)
+      const previewed = await api.send(viewer, 'POST', '/api/v1/campaigns/preview', spec)
+      expect(previewed.status, previewed.text).toBe(403)
     },
   )
 

@@ -13,6 +13,7 @@ import { KnownError } from '../../src/errors.ts'
 import { createLetters } from '../../src/letters/create-letters.ts'
 import { createLetterTotals } from '../../src/ops/letter-totals.ts'
 import { createMetrics } from '../../src/ops/metrics.ts'
+import { createPushMetrics } from '../../src/ops/push-metrics.ts'
 import { createStoreWriteTimes } from '../../src/ops/store-write-times.ts'
 import type { Storage } from '../../src/storage/contract/storage.ts'
 import { createReadableLog, testSettings } from '../http/test-server.ts'
@@ -20,11 +21,14 @@ import { createReadableLog, testSettings } from '../http/test-server.ts'
 export const tenants = ['north', 'south'] as const
 export type Tenant = (typeof tenants)[number]
 
-/** `admin`: all namespaces. */
+/** `admin`: all namespaces. A viewer has all permissions but those that show payloads. */
 const authorize: Authorize = (permission, request) => {
   const name = String(request.headers['x-test-tenant'] ?? 'admin')
-  const permissions = new Set(grantablePermissions)
-  const namespace = name === 'admin' ? systemNamespace : name
+  const isViewer = name.endsWith('-viewer')
+  const hidden: readonly string[] = isViewer ? ['payload.read', 'queue.lease'] : []
+  const permissions = new Set(grantablePermissions.filter((each) => !hidden.includes(each)))
+  const tenant = name.replace('-viewer', '')
+  const namespace = tenant === 'admin' ? systemNamespace : tenant
   const identity: Identity = {
     userId: name,
     name,
@@ -41,7 +45,7 @@ export type TenantApi = Readonly<{
   url: string
   work(): Promise<void>
   send(
-    caller: Tenant | 'admin',
+    caller: Tenant | 'admin' | 'south-viewer' | 'admin-viewer',
     method: string,
     path: string,
     body?: unknown,
@@ -65,6 +69,9 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
     engine: () => engine,
     letters: () => letters,
     access: () => access,
+    webhooks: () => {
+      throw new Error('this server has no webhooks')
+    },
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
     createMetrics: (countConnections) =>
       createMetrics({
@@ -75,6 +82,8 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
         readLetters: async () => ({ letters: [], classes: new Map(), campaigns: [] }),
         letterTotals: createLetterTotals(),
         storeWrites: createStoreWriteTimes(),
+        pushes: createPushMetrics(),
+        readDispatch: () => undefined,
         countConnections,
         readClockOffsetSeconds: () => null,
         getReconcileState: () => ({ at: null, differences: 0, differencesTotal: 0 }),

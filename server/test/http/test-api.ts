@@ -6,6 +6,7 @@ import { toHttpLimits } from '../../src/api/http/http-limits.ts'
 import { KnownError } from '../../src/errors.ts'
 import { createLetterTotals } from '../../src/ops/letter-totals.ts'
 import { createMetrics } from '../../src/ops/metrics.ts'
+import { createPushMetrics } from '../../src/ops/push-metrics.ts'
 import { createStoreWriteTimes } from '../../src/ops/store-write-times.ts'
 import { createReadableLog, type LogLine, testSettings } from './test-server.ts'
 
@@ -57,6 +58,9 @@ async function startApi(over: Partial<ApiParts> = {}): Promise<TestApi & { stop(
     letters: () => {
       throw new KnownError('STORE_UNAVAILABLE', 'this server has no store')
     },
+    webhooks: () => {
+      throw new KnownError('STORE_UNAVAILABLE', 'this server has no store')
+    },
     access: () => {
       throw new KnownError('STORE_UNAVAILABLE', 'this server has no store')
     },
@@ -70,6 +74,8 @@ async function startApi(over: Partial<ApiParts> = {}): Promise<TestApi & { stop(
         readLetters: async () => ({ letters: [], classes: new Map(), campaigns: [] }),
         letterTotals: createLetterTotals(),
         storeWrites: createStoreWriteTimes(),
+        pushes: createPushMetrics(),
+        readDispatch: () => undefined,
         countConnections,
         readClockOffsetSeconds: () => null,
         getReconcileState: () => ({ at: null, differences: 0, differencesTotal: 0 }),

@@ -4,6 +4,7 @@
  * their context and cannot see anything else.
  */
 import type { StoreReads } from '../../storage/contract/storage.ts'
+import { redactStorage } from '../../storage/scope/redacted-storage.ts'
 import { scopeStorage } from '../../storage/scope/scoped-storage.ts'
 import type { ApiContext } from '../context.ts'
 import type { Caller } from './caller.ts'
@@ -11,6 +12,26 @@ import type { Permission } from './permission.ts'
 
 export function scopeContext(context: ApiContext, caller: Caller, permission: Permission): ApiContext {
   if (permission === 'public') return context
+  return hideContent(scopeNamespaces(context, caller, permission), caller)
+}
+
+/** The permissions with which a caller may read payloads: a worker that leases items gets them anyway. */
+const contentPermissions: readonly Permission[] = ['payload.read', 'queue.lease']
+
+function hideContent(context: ApiContext, caller: Caller): ApiContext {
+  const lists = contentPermissions.map((permission) => caller.listNamespaces(permission))
+  if (lists.includes(null)) return context
+  const readable = lists.flatMap((list) => list ?? [])
+  const { storage, engine, letters } = context
+  return {
+    ...context,
+    storage: () => redactStorage(storage(), readable),
+    engine: () => engine().readableIn(readable),
+    letters: () => letters().readableIn(readable),
+  }
+}
+
+function scopeNamespaces(context: ApiContext, caller: Caller, permission: Permission): ApiContext {
   const namespaces = caller.listNamespaces(permission)
   if (namespaces === null) return context
   const { storage, engine, letters, metrics } = context

@@ -20,6 +20,9 @@ import { queueAdminRoutes } from './queues/queue-admin.ts'
 import { queueItemRoutes } from './queues/queue-items.ts'
 import { queueRoutes } from './queues/queues.ts'
 import { sessionRoutes } from './session/session.ts'
+import { attemptRoutes } from './webhooks/attempts.ts'
+import { consumerRoutes } from './webhooks/consumers.ts'
+import { secretRoutes } from './webhooks/secrets.ts'
 
 /**
  * The routes of Redrive's own API.
@@ -50,4 +53,7 @@ export const v1Routes: readonly Route[] = [
   ...campaignEventRoutes,
   ...auditRoutes,
   ...sessionRoutes,
+  ...consumerRoutes,
+  ...attemptRoutes,
+  ...secretRoutes,
 ]

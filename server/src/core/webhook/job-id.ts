@@ -33,3 +33,8 @@ export function parseJobId(text: string): JobPosition | undefined {
   const high = first * 2 ** 16 + second * 2 ** 8 + third
   return { messageNumber: high * 2 ** 16 + parts.processId, position: parts.counter }
 }
+
+/** The id of the message of a job, which is the key of its item. */
+export function textOfKey(key: Uint8Array | null): string {
+  return new TextDecoder().decode(key ?? undefined)
+}

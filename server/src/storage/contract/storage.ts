@@ -22,6 +22,7 @@ import type { ArchiveCommand, ArchiveResults, ArchiveStore } from './archive.ts'
 import type { AuditCommand, AuditResults, AuditStore } from './audit.ts'
 import type { CampaignCommand, CampaignResults, CampaignStore } from './campaigns.ts'
 import type { CountStore } from './counts.ts'
+import type { DeliveryCommand, DeliveryResults, DeliveryStore } from './deliveries.ts'
 import type { GroupCommand, GroupResults, GroupStore } from './groups.ts'
 import type { ItemCommand, ItemResults, ItemStore } from './items.ts'
 import type { KafkaCommand, KafkaResults, KafkaStore } from './kafka.ts'
@@ -39,6 +40,7 @@ export interface Storage
     GroupStore,
     CampaignStore,
     WebhookStore,
+    DeliveryStore,
     AuditStore,
     AccessStore,
     KafkaStore {
@@ -89,6 +91,7 @@ export type Command =
   | AccessCommand
   | WebhookCommand
   | KafkaCommand
+  | DeliveryCommand
 
 /** The type of the result of each command, by its `op`. */
 export type Results = QueueResults &
@@ -101,7 +104,8 @@ export type Results = QueueResults &
   CampaignResults &
   AccessResults &
   WebhookResults &
-  KafkaResults
+  KafkaResults &
+  DeliveryResults
 
 export type ResultOf<C extends Command> = Results[C['op']]
 export type ResultsOf<C extends readonly Command[]> = { -readonly [K in keyof C]: ResultOf<C[K]> }

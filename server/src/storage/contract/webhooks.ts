@@ -13,7 +13,7 @@
  */
 import type { ItemId, LetterId, QueueName } from '../../core/ids.ts'
 import type { Instant } from '../../core/instant.ts'
-import type { Failure, Header } from '../../core/item.ts'
+import type { Failure, Header, Item } from '../../core/item.ts'
 import type { Delivery } from '../../core/queue.ts'
 import type { BroadcastRefusal, BroadcastTokens } from '../../core/webhook/broadcast.ts'
 import type { DeliveryRules } from '../../core/webhook/delivery-policy.ts'
@@ -66,6 +66,13 @@ export interface WebhookStore {
   countMessages(channelId: string): Promise<MessageCounts>
   /** The numbers of messages without jobs, oldest first. */
   listUndispatched(query: UndispatchedQuery): Promise<readonly number[]>
+  /** The queued jobs of a queue, without their bytes, by priority, then age. */
+  listQueuedItems(query: Readonly<{ queue: QueueName; countMax: number }>): Promise<readonly Item[]>
+  /**
+   * When the jobs of each consumer last changed their state. Read at the ends of indexes, so the cost does
+   * not depend on the number of jobs.
+   */
+  readJobTimes(consumerNumbers: readonly number[]): Promise<readonly JobTimes[]>
   /** The states of jobs, in the order given. */
   readJobs(jobs: readonly JobLocation[]): Promise<readonly JobState[]>
 }
@@ -106,6 +113,8 @@ type PutEntity = Readonly<{
   xid: string
   condition: ChangeCondition
   now: Instant
+  /** The audit row never has the token. */
+  audit?: AuditContext
 }>
 export type PutProducer = PutEntity & Readonly<{ op: 'put-producer' }>
 export type PutChannel = PutEntity & Readonly<{ op: 'put-channel' }>
@@ -129,6 +138,7 @@ export type DeleteConsumer = Readonly<{
   id: string
   condition: ChangeCondition
   now: Instant
+  audit?: AuditContext
 }>
 
 /**
@@ -231,6 +241,10 @@ export type JobLocation = Readonly<{ consumerNumber: number; itemId: ItemId }>
 
 /** Without `before`: all of them. */
 export type UndispatchedQuery = Readonly<{ before?: Instant; countMax: number }>
+
+export type TimeRange = Readonly<{ oldestAt: Instant; newestAt: Instant }>
+/** Null: there is no such job. */
+export type JobTimes = Readonly<{ consumerNumber: number } & Record<JobStateName, TimeRange | null>>
 
 export const jobStates = ['queued', 'inflight', 'delivered', 'dead'] as const
 export type JobStateName = (typeof jobStates)[number]

@@ -8,6 +8,8 @@ import { restoreLetters } from './archive/restore.ts'
 import { writeAudit } from './audit/audit.ts'
 import { freezeIds, freezeLetters, skipLetters } from './campaigns/campaign-letters.ts'
 import { putCampaign } from './campaigns/campaigns.ts'
+import { recordAttempts } from './deliveries/attempts.ts'
+import { pruneDeliveries, putDelivery, recordDeliveryFigures } from './deliveries/deliveries.ts'
 import { mergeCausesByHand, mergeGroupsByHand, pinTitle } from './groups/change-groups.ts'
 import { putGroupJob } from './groups/group-jobs.ts'
 import { createSplit, regroupLetters } from './groups/regroup.ts'
@@ -104,6 +106,10 @@ const handlers: Handlers = {
   'delete-consumer': executeOneByOne(deleteConsumer),
   'accept-messages': acceptMessages,
   'dispatch-messages': executeOneByOne(dispatchMessages),
+  'put-delivery': executeOneByOne(putDelivery),
+  'record-attempts': recordAttempts,
+  'record-delivery-figures': executeOneByOne(recordDeliveryFigures),
+  'prune-deliveries': executeOneByOne(pruneDeliveries),
   'dispatch-scheduled': executeOneByOne(dispatchScheduled),
   'take-job': executeOneByOne(takeJob),
   'claim-kafka-partitions': executeOneByOne(claimPartitions),

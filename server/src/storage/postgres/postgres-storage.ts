@@ -19,6 +19,13 @@ import type {
   StoredCampaign,
 } from '../contract/campaigns.ts'
 import type { CountsQuery, PartitionCounts, QueueCounts, QueueCountsQuery } from '../contract/counts.ts'
+import type {
+  AttemptsQuery,
+  ConsumerFigures,
+  FiguresQuery,
+  StoredAttempt,
+  StoredDelivery,
+} from '../contract/deliveries.ts'
 import type { Difference } from '../contract/difference.ts'
 import type { CauseCount, CausesQuery, GroupJobsQuery, GroupLabel, StoredGroupJob } from '../contract/groups.ts'
 import type { ItemsQuery } from '../contract/items.ts'
@@ -54,6 +61,7 @@ import type {
   ConsumersQuery,
   JobLocation,
   JobState,
+  JobTimes,
   Message,
   MessageCounts,
   MessageHead,
@@ -79,6 +87,8 @@ import { readCounts, readQueueCounts } from './counts/counts.ts'
 import { countLetters, countOpenSince } from './counts/letter-count-queries.ts'
 import { FirstMinuteCache } from './counts/time-bucket-retention.ts'
 import { reconcileCounts, verifyCounts } from './counts/verify.ts'
+import { listAttempts } from './deliveries/attempts.ts'
+import { getDelivery, listDeliveries, sumDeliveryFigures } from './deliveries/deliveries.ts'
 import { GroupCommit } from './group-commit.ts'
 import { getGroupJob, listGroupJobs } from './groups/group-jobs.ts'
 import { findCauseKey, listCauses } from './groups/list-causes.ts'
@@ -113,6 +123,7 @@ import {
   listConsumersByQueue,
 } from './webhooks/consumers.ts'
 import { getEntity, listEntities } from './webhooks/entities.ts'
+import { listQueuedItems, readJobTimes } from './webhooks/job-lists.ts'
 import { readJobs } from './webhooks/jobs.ts'
 import { countMessages } from './webhooks/message-counts.ts'
 import { getMessage, listMessages, listUndispatched, readMessages } from './webhooks/messages.ts'
@@ -427,8 +438,35 @@ class PostgresStorage implements Storage {
     return this.#run(() => listUndispatched(this.#store.connections, query))
   }
 
+  listQueuedItems({
+    queue,
+    countMax,
+  }: Readonly<{ queue: string; countMax: number }>): Promise<readonly Item[]> {
+    return this.#run(() => listQueuedItems(this.#store.connections, queue, countMax))
+  }
+
+  readJobTimes(numbers: readonly number[]): Promise<readonly JobTimes[]> {
+    return this.#run(() => readJobTimes(this.#store.connections, numbers))
+  }
+
   readJobs(jobs: readonly JobLocation[]): Promise<readonly JobState[]> {
     return this.#run(() => readJobs(this.#store.connections, jobs))
+  }
+
+  listDeliveries({ changedSince }: Readonly<{ changedSince?: Instant }>): Promise<readonly StoredDelivery[]> {
+    return this.#run(() => listDeliveries(this.#store.connections, changedSince))
+  }
+
+  getDelivery(channelId: string, consumerId: string): Promise<StoredDelivery | null> {
+    return this.#run(() => getDelivery(this.#store.connections, channelId, consumerId))
+  }
+
+  listAttempts(query: AttemptsQuery): Promise<readonly StoredAttempt[]> {
+    return this.#run(() => listAttempts(this.#store.connections, query))
+  }
+
+  sumDeliveryFigures(query: FiguresQuery): Promise<readonly ConsumerFigures[]> {
+    return this.#run(() => sumDeliveryFigures(this.#store.connections, query))
   }
 
   readNextDueAt(): Promise<Instant | null> {

@@ -183,6 +183,10 @@ function updateCursors(
       case 'put-producer':
       case 'put-channel':
       case 'accept-messages':
+      case 'put-delivery':
+      case 'record-attempts':
+      case 'record-delivery-figures':
+      case 'prune-deliveries':
       case 'dispatch-scheduled':
         break
       case 'advance':

@@ -11,6 +11,7 @@ import { intersectScope } from '../../core/access/scope.ts'
 import type { LetterId, QueueName } from '../../core/ids.ts'
 import { type Queue, systemNamespace } from '../../core/queue.ts'
 import type { CampaignStore } from '../contract/campaigns.ts'
+import type { DeliveryStore } from '../contract/deliveries.ts'
 import type { KafkaStore } from '../contract/kafka.ts'
 import type { CountedFilter, GroupsQuery } from '../contract/letters.ts'
 import type { QueuesQuery } from '../contract/queues.ts'
@@ -252,7 +253,10 @@ const noMessages: MessageCounts = {
 }
 
 /** Webhooks and Kafka clusters belong to the namespace `_system`. */
-function scopeDriverReads(storage: StoreReads, namespaces: readonly string[]): WebhookStore & KafkaStore {
+function scopeDriverReads(
+  storage: StoreReads,
+  namespaces: readonly string[],
+): WebhookStore & DeliveryStore & KafkaStore {
   const hasSystem = namespaces.includes(systemNamespace)
   const within = <T>(nothing: T, read: () => Promise<T>): Promise<T> =>
     hasSystem ? read() : Promise.resolve(nothing)
@@ -277,5 +281,11 @@ function scopeDriverReads(storage: StoreReads, namespaces: readonly string[]): W
     countMessages: (channelId) => within(noMessages, () => storage.countMessages(channelId)),
     listUndispatched: (query) => within([], () => storage.listUndispatched(query)),
     readJobs: (jobs) => within([], () => storage.readJobs(jobs)),
+    listQueuedItems: (query) => within([], () => storage.listQueuedItems(query)),
+    readJobTimes: (numbers) => within([], () => storage.readJobTimes(numbers)),
+    listDeliveries: (query) => within([], () => storage.listDeliveries(query)),
+    getDelivery: (channelId, id) => within(null, () => storage.getDelivery(channelId, id)),
+    listAttempts: (query) => within([], () => storage.listAttempts(query)),
+    sumDeliveryFigures: (query) => within([], () => storage.sumDeliveryFigures(query)),
   }
 }

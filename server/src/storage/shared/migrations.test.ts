@@ -33,6 +33,7 @@ describe('the migrations of the stores', () => {
       ['0010_kafka', '584d730f794c6be6021f5d82667457e3a917feb8b591f5bb86c7c97bd56b577b'],
       ['0011_namespaces', '78a80f68ce678d6e4eac85dc847390c0444a410269dd6e9a407fbdc6de6b99bf'],
       ['0012_causes', '0baf7913586e725dea1091899ea88760b0054cf834844a08372c90a0b63ebf30'],
+      ['0013_deliveries', '36c096b9fa5c2a1cc155d05dfc73f16eb95651b49b3e9441acddbca9895778e3'],
     ])
     expect(checksums(postgresMigrations)).toEqual([
       ['0001_foundation', 'fee1b277a7afc2bde76abc7c6e8a231295ac717517819bdad223c32a84032bd5'],
@@ -47,6 +48,7 @@ describe('the migrations of the stores', () => {
       ['0010_kafka', 'abe250f2f6d7bf8e4702bf738a10951de296466fbedd643d09eef0eb722347bc'],
       ['0011_namespaces', '881204edf88790d38b339451d7f8bbdf1242cb481b0d59bcb910afae1b7dd4ac'],
       ['0012_causes', '972cd0dfcb945dc5ec8922be8d2bf792c79348f933c7ff36b83f437905e633d6'],
+      ['0013_deliveries', '67594af00d9833a69f6bfe9ca597539d9921c9118248c3d6f0c5dfaf166abb67'],
     ])
   })
 })

@@ -1,5 +1,5 @@
 /** The rows of the tables of webhooks, which have the same columns in both stores. */
-import { type Header, type ItemHead, toListedState } from '../../core/item.ts'
+import { type Header, type Item, type ItemHead, toListedState } from '../../core/item.ts'
 import { isRedriving } from '../../core/letter.ts'
 import type { Delivery } from '../../core/queue.ts'
 import type {
@@ -15,6 +15,7 @@ import type {
   PageQuery,
   Producer,
   ScheduledMessage,
+  TimeRange,
 } from '../contract/webhooks.ts'
 import { decodeHeaders } from './item-row.ts'
 import {
@@ -217,4 +218,26 @@ function stateOfItem(item: ItemHead, letterId: string | null): JobState {
   const leaseHolder = item.state === 'leased' ? item.lease.holder : null
   const isOpen = state === 'queued' || state === 'inflight'
   return { state, changedAt, item: isOpen ? { id, attempts, leaseHolder } : null, letterId, failure }
+}
+
+/** From a row with the columns `oldest` and `newest`, which are null if there is no job. */
+export function toTimeRange(row: DatabaseRow): TimeRange | null {
+  const oldestAt = readNumberOrNull(row, 'oldest')
+  const newestAt = readNumberOrNull(row, 'newest')
+  return oldestAt === null || newestAt === null ? null : { oldestAt, newestAt }
+}
+
+export function joinTimeRanges(left: TimeRange | null, right: TimeRange | null): TimeRange | null {
+  if (left === null || right === null) return left ?? right
+  return {
+    oldestAt: Math.min(left.oldestAt, right.oldestAt),
+    newestAt: Math.max(left.newestAt, right.newestAt),
+  }
+}
+
+/** Queued jobs by priority, then age. */
+export function orderQueuedItems(items: readonly Item[], countMax: number): Item[] {
+  return items
+    .toSorted((left, right) => right.priority - left.priority || (left.id < right.id ? -1 : 1))
+    .slice(0, countMax)
 }

@@ -7,6 +7,8 @@ import { restoreLetters } from './archive/restore.ts'
 import { writeAudit } from './audit/audit.ts'
 import { freezeIds, freezeLetters, skipLetters } from './campaigns/campaign-letters.ts'
 import { putCampaign } from './campaigns/campaigns.ts'
+import { recordAttempts } from './deliveries/attempts.ts'
+import { pruneDeliveries, putDelivery, recordDeliveryFigures } from './deliveries/deliveries.ts'
 import { mergeCausesByHand, mergeGroupsByHand, pinTitle } from './groups/change-groups.ts'
 import { putGroupJob } from './groups/group-jobs.ts'
 import { createSplit, regroupLetters } from './groups/regroup.ts'
@@ -97,6 +99,10 @@ const handlers: Handlers = {
   'delete-consumer': deleteConsumer,
   'accept-messages': acceptMessages,
   'dispatch-messages': dispatchMessages,
+  'put-delivery': putDelivery,
+  'record-attempts': recordAttempts,
+  'record-delivery-figures': recordDeliveryFigures,
+  'prune-deliveries': pruneDeliveries,
   'dispatch-scheduled': dispatchScheduled,
   'take-job': takeJob,
   'claim-kafka-partitions': claimPartitions,

@@ -1,5 +1,6 @@
 import { type Clock, toInstant } from '../../core/instant.ts'
 import type { AccessQuery, AccessRecords } from '../contract/access.ts'
+import type { DeliveryStore } from '../contract/deliveries.ts'
 import type { Command, ResultsOf, Storage, StoreReads } from '../contract/storage.ts'
 import type { WebhookStore } from '../contract/webhooks.ts'
 import type { StoreOptions, StoreTarget } from '../open-storage.ts'
@@ -29,9 +30,19 @@ function chooseClock({ clock, machineClock }: StoreOptions): Clock {
 
 type Ask = <const C extends ReadCall>(call: C) => Promise<ReadResult<C['read']>>
 
-function createStorage(backend: Backend, clock: Clock): Storage {
-  const ask: Ask = <const C extends ReadCall>(call: C) => backend.read(call) as Promise<ReadResult<C['read']>>
+function createDeliveryReads(ask: Ask): DeliveryStore {
   return {
+    listDeliveries: ({ changedSince }) => ask({ read: 'deliveries', changedSince }),
+    getDelivery: (channelId, consumerId) => ask({ read: 'delivery', channelId, consumerId }),
+    listAttempts: (query) => ask({ read: 'attempts', query }),
+    sumDeliveryFigures: (query) => ask({ read: 'delivery-figures', query }),
+  }
+}
+
+function createStorage(backend: Backend, clock: Clock): Storage {
+  const ask: Ask = (call) => backend.read(call) as Promise<ReadResult<(typeof call)['read']>>
+  return {
+    ...createDeliveryReads(ask),
     kind: 'sqlite',
     // A SQLite store has no clock: its only server goes by the clock of its machine.
     clock: { now: () => clock.now(), readMachineOffsetUs: () => null },
@@ -115,6 +126,8 @@ function createWebhookReads(ask: Ask): WebhookStore {
     countMessages: (channelId) => ask({ read: 'message-counts', channelId }),
     getScheduled: (channelId, id) => ask({ read: 'scheduled', channelId, id }),
     listUndispatched: (query) => ask({ read: 'undispatched', query }),
+    listQueuedItems: ({ queue, countMax }) => ask({ read: 'queued-items', queue, countMax }),
+    readJobTimes: (numbers) => ask({ read: 'job-times', numbers }),
     readJobs: (jobs) => ask({ read: 'jobs', jobs }),
   }
 }

@@ -25,6 +25,11 @@ const tags = [
     name: 'audit',
     description: 'The audit log: every change by a person, with actor, target, time and reason.',
   },
+  {
+    name: 'webhooks',
+    description:
+      'Delivery to webhook consumers: state, limits, attempts, secrets. See docs/webhook-delivery.md.',
+  },
   { name: 'queue-api', description: 'The Queue API in JSON and protobuf. See docs/queue-api.md.' },
   {
     name: 'dlq',

@@ -104,7 +104,7 @@ export const groupingRuleRoutes = [
     path: '/api/v1/queues/{name}/grouping-rules/preview',
     operationId: 'previewGroupingRules',
     errors: ['QUEUE_NOT_FOUND'],
-    permission: 'letter.read',
+    permission: 'payload.read',
     summary: 'Shows what rules would do to the newest letters of a dead queue, and changes nothing.',
     tag: 'groups',
     dialect: v1,

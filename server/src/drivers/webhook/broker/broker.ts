@@ -6,9 +6,10 @@
  * the name `consumer.queue` and in partition 0. An item of such a queue has in `reference` the id of the job,
  * in `key` the id of the message, in `encoding` its content type; `readJobMessages` adds its bytes.
  */
-import type { Header, Leased } from '../../../core/item.ts'
+import type { Header, Item } from '../../../core/item.ts'
 import type { DeliveryRules } from '../../../core/webhook/delivery-policy.ts'
 import type { ChangeCondition } from '../../../core/webhook/put.ts'
+import type { Attribution } from '../../../engine/engine.ts'
 import type {
   AcceptResult,
   Channel,
@@ -18,8 +19,9 @@ import type {
   PutResult,
   WebhookResults,
 } from '../../../storage/contract/webhooks.ts'
+import type { PullJobs } from './pull-jobs.ts'
 
-export interface WebhookBroker {
+export interface WebhookBroker extends PullJobs {
   readonly rules: DeliveryRules
   putProducer(id: string, change: EntityChange): Promise<PutResult<Producer>>
   putChannel(id: string, change: EntityChange): Promise<PutResult<Channel>>
@@ -28,24 +30,32 @@ export interface WebhookBroker {
     channelId: string,
     id: string,
     condition: ChangeCondition,
+    attribution?: Attribution,
   ): Promise<WebhookResults['delete-consumer']>
 
   /** Stores the message; its jobs are created soon after. */
   broadcast(message: NewBroadcast): Promise<AcceptResult>
 
-  /** The messages of leased jobs, in the order given. */
-  readJobMessages(items: readonly Leased[]): Promise<readonly JobMessage[]>
+  /** The messages of jobs, in the order given. */
+  readJobMessages(items: readonly Item[]): Promise<readonly JobMessage[]>
 
   /** A new id in the form of an xid. */
   createId(): string
 
+  /** Makes regular messages of scheduled ones that are due. Returns whether more are due. */
+  dispatchScheduled(countMax: number): Promise<boolean>
   /** Creates the jobs of messages that were left without them. Returns whether more wait. */
   recover(): Promise<boolean>
   close(): Promise<void>
 }
 
 /** Undefined fields have their defaults: a new token, the id as the name. */
-export type EntityChange = Readonly<{ name?: string; token?: string; condition: ChangeCondition }>
+export type EntityChange = Readonly<{
+  name?: string
+  token?: string
+  condition: ChangeCondition
+  attribution?: Attribution
+}>
 export type ConsumerChange = EntityChange & Readonly<{ callbackUrl: string; type: Consumer['type'] }>
 
 export type NewBroadcast = Omit<NewMessage, 'xid'>

@@ -1,6 +1,6 @@
 import { randomBytes, randomInt } from 'node:crypto'
 import type { Clock } from '../../../core/instant.ts'
-import type { Leased } from '../../../core/item.ts'
+import type { Item } from '../../../core/item.ts'
 import { type DeliveryRules, defaultDeliveryRules } from '../../../core/webhook/delivery-policy.ts'
 import { parseJobId } from '../../../core/webhook/job-id.ts'
 import { createXidGenerator } from '../../../core/xid.ts'
@@ -11,6 +11,7 @@ import { BatchLane, handleOneByOne } from '../../../storage/shared/batch-lane.ts
 import type { EntityChange, JobMessage, WebhookBroker } from './broker.ts'
 import { createFanOut, type FanOut } from './fan-out.ts'
 import { createMessageCache, type MessageBytes, type MessageCache } from './message-cache.ts'
+import { createPullJobs } from './pull-jobs.ts'
 
 export type BrokerParts = Readonly<{
   storage: () => StoreReads
@@ -36,37 +37,48 @@ export function createBroker(parts: BrokerParts): WebhookBroker {
   const cache = createMessageCache(storage)
   const fanOut = createFanOut({ storage, engine, clock, delayUs: rules.rationalDelayUs, onError })
   const lane = createBroadcastLane(parts, cache, fanOut)
-  const toEntity = (id: string, { name, token, condition }: EntityChange) => {
+  const toEntity = (action: string, id: string, { name, token, condition, attribution }: EntityChange) => {
+    const now = clock.now()
     const given = { id, name: name ?? id, token: token ?? createToken() }
-    return { ...given, xid: createId(), condition, now: clock.now() } as const
+    const audit = attribution === undefined ? {} : { audit: { at: now, ...attribution, action, details: {} } }
+    return { ...given, xid: createId(), condition, now, ...audit } as const
   }
+  const readMessagesOf = (items: readonly Item[]) => readJobMessages(cache, items)
   return {
     rules,
     createId,
+    ...createPullJobs({ storage, engine, clock, rules, readJobMessages: readMessagesOf }),
     putProducer: async (id, change) =>
-      (await engine().write([{ op: 'put-producer', ...toEntity(id, change) }]))[0],
+      (await engine().write([{ op: 'put-producer', ...toEntity('producer.put', id, change) }]))[0],
     putChannel: async (id, change) =>
-      (await engine().write([{ op: 'put-channel', ...toEntity(id, change) }]))[0],
+      (await engine().write([{ op: 'put-channel', ...toEntity('channel.put', id, change) }]))[0],
     putConsumer: async (channelId, id, change) => {
       const { callbackUrl, type } = change
-      const command = {
-        op: 'put-consumer',
-        ...toEntity(id, change),
-        channelId,
-        callbackUrl,
-        type,
-        rules,
-      } as const
+      const entity = toEntity('consumer.put', id, change)
+      const command = { op: 'put-consumer', ...entity, channelId, callbackUrl, type, rules } as const
       return (await engine().write([command]))[0]
     },
-    deleteConsumer: async (channelId, id, condition) =>
-      (await engine().write([{ op: 'delete-consumer', channelId, id, condition, now: clock.now() }]))[0],
+    deleteConsumer: async (channelId, id, condition, attribution) => {
+      const now = clock.now()
+      const audit = attribution && {
+        audit: { at: now, ...attribution, action: 'consumer.delete', details: {} },
+      }
+      const command = { op: 'delete-consumer', channelId, id, condition, now, ...audit } as const
+      return (await engine().write([command]))[0]
+    },
     broadcast: (message) =>
       new Promise((resolve, reject) => {
         const weight = messageWeight + message.payload.byteLength
         lane.add({ weight, message: { ...message, xid: createId() }, resolve, reject })
       }),
-    readJobMessages: (items) => readJobMessages(cache, items),
+    readJobMessages: readMessagesOf,
+    dispatchScheduled: async (countMax) => {
+      const [{ numbers, isMore }] = await engine().write([
+        { op: 'dispatch-scheduled', now: clock.now(), countMax },
+      ])
+      for (const number of numbers) fanOut.add(number)
+      return isMore
+    },
     recover: fanOut.pass,
     close: async () => {
       await lane.waitUntilIdle()
@@ -108,10 +120,7 @@ function createBroadcastLane(
   return new BatchLane({ weightMax: batchBytesMax, batchesMax: 2 }, write)
 }
 
-async function readJobMessages(
-  cache: MessageCache,
-  items: readonly Leased[],
-): Promise<readonly JobMessage[]> {
+async function readJobMessages(cache: MessageCache, items: readonly Item[]): Promise<readonly JobMessage[]> {
   const messages = await cache.read(items.flatMap((item) => findMessageNumber(item) ?? []))
   return items.map((item) => {
     const number = findMessageNumber(item)
@@ -129,7 +138,7 @@ async function readJobMessages(
 }
 
 /** Undefined: the item has its own bytes, because it is the redrive of a letter. */
-function findMessageNumber(item: Leased): number | undefined {
+function findMessageNumber(item: Item): number | undefined {
   return item.letterId === null ? parseJobId(item.reference)?.messageNumber : undefined
 }
 

@@ -21,6 +21,7 @@ import { webhooks } from './0009_webhooks.ts'
 import { kafka } from './0010_kafka.ts'
 import { namespaces } from './0011_namespaces.ts'
 import { causes } from './0012_causes.ts'
+import { deliveries } from './0013_deliveries.ts'
 import { dlqStatements } from './dlq-statements.ts'
 
 export const migrations: readonly Migration[] = [
@@ -36,6 +37,7 @@ export const migrations: readonly Migration[] = [
   { name: '0010_kafka', sql: kafka },
   { name: '0011_namespaces', sql: namespaces },
   { name: '0012_causes', sql: causes },
+  { name: '0013_deliveries', sql: deliveries },
 ]
 
 /** The oldest PostgreSQL that supports all our statements. */

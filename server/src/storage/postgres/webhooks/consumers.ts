@@ -11,8 +11,10 @@ import type {
   PutResult,
   WebhookResults,
 } from '../../contract/webhooks.ts'
+import { createQueueEntries } from '../../shared/audit-entries.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import { toConsumer, toConsumerCounts } from '../../shared/webhook-rows.ts'
+import { insertAudit } from '../audit/audit.ts'
 import type { Connection } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { encodeInt4s, encodeTexts } from '../connection/encode-arrays.ts'
@@ -37,6 +39,9 @@ export async function putConsumer(
     before.callbackUrl === callbackUrl &&
     before.type === type
   const decision = decidePut(before, isSame, condition, now)
+  const target = `${channelId}/${id}`
+  if (decision.outcome === 'create' || decision.outcome === 'update')
+    await insertAudit(connection, createQueueEntries(command.audit, target, 1, { name, callbackUrl, type }))
   switch (decision.outcome) {
     case 'create':
       await insertConsumer(transaction, command, channel, decision.changedAt)
@@ -91,7 +96,7 @@ async function insertConsumer(
 
 export async function deleteConsumer(
   transaction: Transaction,
-  { channelId, id, condition }: DeleteConsumer,
+  { channelId, id, condition, audit }: DeleteConsumer,
 ): Promise<WebhookResults['delete-consumer']> {
   const { connection } = transaction
   const consumer = await findConsumer(connection, channelId, id)
@@ -104,8 +109,11 @@ export async function deleteConsumer(
   await transaction.lockPartitions([{ queueRow, partition: 0 }])
   if ((await countJobs(connection, consumer)) > 0) return { refusal: 'has-jobs' }
   await connection.query({ text: 'delete from redrive.webhook_consumers where number = $1' }, [number])
-  await deleteQueue(transaction, { op: 'delete-queue', name: queue, isForced: true })
-  await deleteQueue(transaction, { op: 'delete-queue', name: deadQueue, isForced: true })
+  for (const name of [queue, deadQueue]) {
+    // The queues have no jobs, so a step is enough unless many letters were discarded or archived.
+    while ((await deleteQueue(transaction, { op: 'delete-queue', name, isForced: true })).isMore);
+  }
+  await insertAudit(connection, createQueueEntries(audit, `${channelId}/${id}`, 1, {}))
   return { refusal: null }
 }
 

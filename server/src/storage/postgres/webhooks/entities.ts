@@ -8,8 +8,10 @@ import type {
   PutProducer,
   PutResult,
 } from '../../contract/webhooks.ts'
+import { createQueueEntries } from '../../shared/audit-entries.ts'
 import { readNumber } from '../../shared/row-values.ts'
 import { boundPage, toProducer } from '../../shared/webhook-rows.ts'
+import { insertAudit } from '../audit/audit.ts'
 import type { Connection, Row } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import type { Transaction } from '../transaction.ts'
@@ -35,13 +37,16 @@ export async function lockEntity(connection: Connection, kind: string, id: strin
 async function putEntity(
   connection: Connection,
   table: EntityTable,
-  { id, name, token, xid, condition, now }: PutProducer | PutChannel,
+  command: PutProducer | PutChannel,
 ): Promise<PutResult<Producer>> {
+  const { id, name, token, xid, condition, now } = command
   await lockEntity(connection, table, id)
   const [found] = await connection.query({ text: `select * from redrive.${table} where id = $1` }, [id])
   const before = found && toProducer(found)
   const isSame = before?.name === name && before.token === token
   const decision = decidePut(before, isSame, condition, now)
+  if (decision.outcome === 'create' || decision.outcome === 'update')
+    await insertAudit(connection, createQueueEntries(command.audit, id, 1, { name }))
   switch (decision.outcome) {
     case 'create': {
       const text = `insert into redrive.${table} (id, name, token, xid, created_at, changed_at)

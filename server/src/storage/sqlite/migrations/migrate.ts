@@ -21,6 +21,7 @@ import { webhooks } from './0009_webhooks.ts'
 import { kafka } from './0010_kafka.ts'
 import { namespaces } from './0011_namespaces.ts'
 import { causes } from './0012_causes.ts'
+import { deliveries } from './0013_deliveries.ts'
 
 /** Marks a file as ours ("Rdrv"), so that another program's database is never migrated by mistake. */
 const applicationId = 0x52647276
@@ -38,6 +39,7 @@ export const migrations: readonly Migration[] = [
   { name: '0010_kafka', sql: kafka },
   { name: '0011_namespaces', sql: namespaces },
   { name: '0012_causes', sql: causes },
+  { name: '0013_deliveries', sql: deliveries },
 ]
 
 /** The record of the migrations that a file ran. It is created by this program, not by a migration. */

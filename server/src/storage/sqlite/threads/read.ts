@@ -9,6 +9,8 @@ import { readCounts, readQueueCounts } from '../counts/counts.ts'
 import { countLetters, countOpenSince } from '../counts/letter-count-queries.ts'
 import { verifyCounts } from '../counts/verify.ts'
 import { compareArrivals } from '../counts/verify-arrivals.ts'
+import { listAttempts } from '../deliveries/attempts.ts'
+import { getDelivery, listDeliveries, sumDeliveryFigures } from '../deliveries/deliveries.ts'
 import { getGroupJob, listGroupJobs } from '../groups/group-jobs.ts'
 import { findCauseKey, listCauses } from '../groups/list-causes.ts'
 import { readNextDueAt } from '../items/advance.ts'
@@ -36,6 +38,7 @@ import {
   listConsumersByQueue,
 } from '../webhooks/consumers.ts'
 import { getEntity, listEntities } from '../webhooks/entities.ts'
+import { listQueuedItems, readJobTimes } from '../webhooks/job-lists.ts'
 import { readJobs } from '../webhooks/jobs.ts'
 import { countMessages } from '../webhooks/message-counts.ts'
 import { getMessage, listMessages, listUndispatched, readMessages } from '../webhooks/messages.ts'
@@ -99,10 +102,16 @@ const handlers = {
   'message-counts': (database, { channelId }) => countMessages(database, channelId),
   scheduled: (database, { channelId, id }) => getScheduled(database, channelId, id),
   undispatched: (database, { query }) => listUndispatched(database, query),
+  'queued-items': (database, { queue, countMax }) => listQueuedItems(database, queue, countMax),
+  'job-times': (database, { numbers }) => readJobTimes(database, numbers),
   jobs: (database, { jobs }) => readJobs(database, jobs),
   'kafka-positions': (database, { query }) => listPositions(database, query),
   'kafka-replays': (database, { query }) => listReplays(database, query),
   'unpassed-kafka-partitions': (database, { query }) => listUnpassedPartitions(database, query),
+  deliveries: (database, { changedSince }) => listDeliveries(database, changedSince),
+  delivery: (database, { channelId, consumerId }) => getDelivery(database, channelId, consumerId),
+  attempts: (database, { query }) => listAttempts(database, query),
+  'delivery-figures': (database, { query }) => sumDeliveryFigures(database, query),
   'next-due': (database) => readNextDueAt(database),
   verify: (database, { isRepairableOnly }) =>
     isRepairableOnly ? verifyCounts(database) : [...verifyCounts(database), ...compareArrivals(database)],

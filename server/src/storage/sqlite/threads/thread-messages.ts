@@ -10,6 +10,7 @@ import type { AccessQuery, CredentialRef } from '../../contract/access.ts'
 import type { AuditQuery } from '../../contract/audit.ts'
 import type { CampaignLettersQuery, CampaignsQuery } from '../../contract/campaigns.ts'
 import type { CountsQuery, QueueCountsQuery } from '../../contract/counts.ts'
+import type { AttemptsQuery, FiguresQuery } from '../../contract/deliveries.ts'
 import type { CausesQuery, GroupJobsQuery } from '../../contract/groups.ts'
 import type { ItemsQuery } from '../../contract/items.ts'
 import type { KafkaPositionsQuery, KafkaReplaysQuery, UnpassedPartitionsQuery } from '../../contract/kafka.ts'
@@ -73,14 +74,19 @@ export type ReadCall =
   | Readonly<{ read: 'producers' | 'channels'; page: PageQuery }>
   | Readonly<{ read: 'consumers'; query: ConsumersQuery }>
   | Readonly<{ read: 'consumer-counts'; channelId: string | undefined }>
-  | Readonly<{ read: 'messages' | 'consumers-by-number'; numbers: readonly number[] }>
+  | Readonly<{ read: 'messages' | 'consumers-by-number' | 'job-times'; numbers: readonly number[] }>
   | Readonly<{ read: 'channel-messages' | 'scheduled-messages'; query: MessagesQuery }>
   | Readonly<{ read: 'message-counts'; channelId: string }>
+  | Readonly<{ read: 'queued-items'; queue: string; countMax: number }>
   | Readonly<{ read: 'undispatched'; query: UndispatchedQuery }>
   | Readonly<{ read: 'jobs'; jobs: readonly JobLocation[] }>
   | Readonly<{ read: 'kafka-positions'; query: KafkaPositionsQuery }>
   | Readonly<{ read: 'kafka-replays'; query: KafkaReplaysQuery }>
   | Readonly<{ read: 'unpassed-kafka-partitions'; query: UnpassedPartitionsQuery }>
+  | Readonly<{ read: 'deliveries'; changedSince: Instant | undefined }>
+  | Readonly<{ read: 'delivery'; channelId: string; consumerId: string }>
+  | Readonly<{ read: 'attempts'; query: AttemptsQuery }>
+  | Readonly<{ read: 'delivery-figures'; query: FiguresQuery }>
   | Readonly<{ read: 'next-due' }>
   /** `isRepairableOnly`: only the counts that `reconcile` can correct. */
   | Readonly<{ read: 'verify'; isRepairableOnly: boolean }>

@@ -12,8 +12,10 @@ import type {
   PutResult,
   WebhookResults,
 } from '../../contract/webhooks.ts'
+import { createQueueEntries } from '../../shared/audit-entries.ts'
 import { readNumber } from '../../shared/row-values.ts'
 import { toConsumer, toConsumerCounts } from '../../shared/webhook-rows.ts'
+import { insertAudit } from '../audit/audit.ts'
 import type { Database } from '../connection/database.ts'
 import { deleteQueue } from '../queues/delete-queue.ts'
 import { createQueue, updateQueue } from '../queues/queues.ts'
@@ -32,6 +34,9 @@ export function putConsumer(transaction: Transaction, command: PutConsumer): Put
     before.callbackUrl === callbackUrl &&
     before.type === type
   const decision = decidePut(before, isSame, condition, now)
+  const target = `${channelId}/${id}`
+  if (decision.outcome === 'create' || decision.outcome === 'update')
+    insertAudit(database, createQueueEntries(command.audit, target, 1, { name, callbackUrl, type }))
   switch (decision.outcome) {
     case 'create':
       insertConsumer(transaction, command, channel, decision.changedAt)
@@ -77,7 +82,7 @@ function insertConsumer(
 
 export function deleteConsumer(
   transaction: Transaction,
-  { channelId, id, condition }: DeleteConsumer,
+  { channelId, id, condition, audit }: DeleteConsumer,
 ): WebhookResults['delete-consumer'] {
   const { database } = transaction
   const consumer = getConsumer(database, channelId, id)
@@ -87,8 +92,11 @@ export function deleteConsumer(
   if (countJobs(database, consumer) > 0) return { refusal: 'has-jobs' }
   const { number, queue, deadQueue } = consumer
   database.run('delete from webhook_consumers where number = ?', number)
-  deleteQueue(transaction, { op: 'delete-queue', name: queue, isForced: true })
-  deleteQueue(transaction, { op: 'delete-queue', name: deadQueue, isForced: true })
+  for (const name of [queue, deadQueue]) {
+    // The queues have no jobs, so a step is enough unless many letters were discarded or archived.
+    while (deleteQueue(transaction, { op: 'delete-queue', name, isForced: true }).isMore);
+  }
+  insertAudit(database, createQueueEntries(audit, `${channelId}/${id}`, 1, {}))
   return { refusal: null }
 }
 

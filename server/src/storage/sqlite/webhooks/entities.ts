@@ -8,8 +8,10 @@ import type {
   PutProducer,
   PutResult,
 } from '../../contract/webhooks.ts'
+import { createQueueEntries } from '../../shared/audit-entries.ts'
 import { readNumber } from '../../shared/row-values.ts'
 import { boundPage, toProducer } from '../../shared/webhook-rows.ts'
+import { insertAudit } from '../audit/audit.ts'
 import type { Bound, Database, Row } from '../connection/database.ts'
 import type { Transaction } from '../transaction.ts'
 
@@ -26,11 +28,14 @@ export function putChannel({ database }: Transaction, command: PutChannel): PutR
 function putEntity(
   database: Database,
   table: EntityTable,
-  { id, name, token, xid, condition, now }: PutProducer | PutChannel,
+  command: PutProducer | PutChannel,
 ): PutResult<Producer> {
+  const { id, name, token, xid, condition, now } = command
   const before = getEntity(database, table, id)
   const isSame = before?.name === name && before.token === token
   const decision = decidePut(before, isSame, condition, now)
+  if (decision.outcome === 'create' || decision.outcome === 'update')
+    insertAudit(database, createQueueEntries(command.audit, id, 1, { name }))
   switch (decision.outcome) {
     case 'create': {
       const sql = `insert into ${table} (id, name, token, xid, created_at, changed_at) values (?, ?, ?, ?, ?, ?)`

@@ -1,0 +1,46 @@
+/** The request of a push. */
+
+import type { Instant } from '../../../core/instant.ts'
+import type { Header } from '../../../core/item.ts'
+import { createPushHeaders } from '../../../core/webhook/push-headers.ts'
+import { type SigningSecrets, signPush } from '../../../core/webhook/signature.ts'
+import type { Consumer } from '../../../storage/contract/webhooks.ts'
+import type { JobMessage } from '../broker/broker.ts'
+import type { PushRequest } from '../push/sender.ts'
+
+export type PushFacts = Readonly<{
+  consumer: Consumer
+  secrets: SigningSecrets | null
+  message: JobMessage
+  requestId: string
+  now: Instant
+  timeoutMs: number
+}>
+
+export function createPush(
+  { consumer, secrets, message, requestId, now, timeoutMs }: PushFacts,
+  { tokenHeaderName, userAgent }: Readonly<{ tokenHeaderName: string; userAgent: string }>,
+): PushRequest {
+  const { payload } = message
+  const headers = createPushHeaders({
+    contentType: message.contentType,
+    messageId: message.messageId,
+    priority: message.priority,
+    channelId: consumer.channelId,
+    consumerId: consumer.id,
+    consumerToken: consumer.token,
+    tokenHeaderName,
+    userAgent,
+    requestId,
+    metadata: message.headers.map(toText),
+    // The id of the job is the same for every attempt, so a receiver can recognise a repeated push.
+    signature:
+      secrets === null ? undefined : signPush(secrets, { id: message.jobId, sentAt: now, body: payload }),
+  })
+  return { url: consumer.callbackUrl, headers, body: payload, timeoutMs }
+}
+
+/** As Node received it: one character for each byte. */
+function toText([name, value]: Header): readonly [string, string] {
+  return [name, value === null ? '' : Buffer.from(value).toString('latin1')]
+}

@@ -1,0 +1,98 @@
+/** The parts of a server that handle webhooks: the broker, the dispatcher and the changes by operators. */
+import type { Clock } from '../../core/instant.ts'
+import { addDuration } from '../../core/instant.ts'
+import type { DeliveryRules } from '../../core/webhook/delivery-policy.ts'
+import type { Engine } from '../../engine/engine.ts'
+import { createLoop } from '../../engine/loop.ts'
+import type { StoreReads } from '../../storage/contract/storage.ts'
+import type { WebhookBroker } from './broker/broker.ts'
+import { createBroker } from './broker/create-broker.ts'
+import { createDeliveries } from './deliveries/create-deliveries.ts'
+import type { Deliveries } from './deliveries/deliveries.ts'
+import { createDispatcher } from './dispatch/create-dispatcher.ts'
+import type { DispatchRules } from './dispatch/delivery-rules.ts'
+import type { Dispatcher } from './dispatch/dispatcher.ts'
+import { createSender } from './push/create-sender.ts'
+import type { AddressRules } from './push/sender.ts'
+
+export interface Webhooks {
+  readonly broker: WebhookBroker
+  readonly dispatcher: Dispatcher
+  readonly deliveries: Deliveries
+  /** Starts to push, and the background work. */
+  start(): void
+  /** Returns the jobs that have not started, and waits for pushes in progress up to `graceMs`. */
+  stop(graceMs: number): Promise<void>
+}
+
+export type WebhooksParts = Readonly<{
+  storage: () => StoreReads
+  engine: () => Engine
+  clock: Clock
+  deliveryRules: DeliveryRules
+  dispatchRules: DispatchRules
+  addresses: AddressRules
+  /** Default: every 5 s, and 100 messages together. */
+  schedule?: Readonly<{ intervalMs: number; batchMax: number }>
+  /** False: messages that were left without jobs wait for another server. Default true. */
+  isRecovering?: boolean
+  /** Called for each attempt, with `delivered` or the kind of its failure. */
+  onAttempt(result: string, latencyMs: number): void
+  onError(error: unknown): void
+}>
+
+const scheduleDefault = { intervalMs: 5_000, batchMax: 100 }
+const pruneMs = 10 * 60 * 1_000
+const prunedMax = 5_000
+
+export function createWebhooks(parts: WebhooksParts): Webhooks {
+  const { storage, engine, clock, dispatchRules: rules, deliveryRules, onAttempt, onError } = parts
+  const sender = createSender({ addresses: parts.addresses, timeoutMs: rules.timeoutMs })
+  const broker = createBroker({ storage, engine, clock, rules: deliveryRules, onError })
+  const dispatcher = createDispatcher({
+    storage,
+    engine,
+    broker,
+    sender,
+    clock,
+    rules,
+    onError,
+    onAttempt,
+  })
+  const recoveryMs = Math.max(deliveryRules.rationalDelayUs / 1_000, 100)
+  const { intervalMs, batchMax } = parts.schedule ?? scheduleDefault
+  const recoveryLoop = createLoop(recoveryMs, () => repeat(broker.recover), onError)
+  const loops = [
+    ...((parts.isRecovering ?? true) ? [recoveryLoop] : []),
+    createLoop(intervalMs, () => repeat(() => broker.dispatchScheduled(batchMax)), onError),
+    createLoop(pruneMs, () => prune(parts), onError),
+  ]
+  return {
+    broker,
+    dispatcher,
+    deliveries: createDeliveries({ storage, engine, broker, sender, clock, rules }),
+    start: () => {
+      dispatcher.start()
+      for (const loop of loops) loop.start()
+    },
+    stop: async (graceMs) => {
+      await Promise.all(loops.map((loop) => loop.stop()))
+      await dispatcher.stop(graceMs)
+      await broker.close()
+    },
+  }
+}
+
+/** Until nothing is left. */
+async function repeat(pass: () => Promise<boolean>): Promise<void> {
+  while (await pass());
+}
+
+/** Removes attempts after their retention, in steps. Several servers may do so at the same time. */
+async function prune({ engine, clock, dispatchRules }: WebhooksParts): Promise<void> {
+  const before = addDuration(clock.now(), -dispatchRules.attemptRetentionUs)
+  for (;;) {
+    const [{ removed }] = await engine().write([{ op: 'prune-deliveries', before, countMax: prunedMax }])
+    if (removed < prunedMax) return
+  }
+}
