@@ -27,7 +27,13 @@ import type {
   StoredDelivery,
 } from '../contract/deliveries.ts'
 import type { Difference } from '../contract/difference.ts'
-import type { CauseCount, CausesQuery, GroupJobsQuery, GroupLabel, StoredGroupJob } from '../contract/groups.ts'
+import type {
+  CauseCount,
+  CausesQuery,
+  GroupJobsQuery,
+  GroupLabel,
+  StoredGroupJob,
+} from '../contract/groups.ts'
 import type { ItemsQuery } from '../contract/items.ts'
 import type {
   KafkaPosition,
