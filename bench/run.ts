@@ -32,6 +32,11 @@ const benches: Readonly<Record<string, Bench>> = {
     accepts: ['rounds', 'peer'],
     load: async () => (await import('./http-servers.ts')).benchHttpServers,
   },
+  access: {
+    description: 'the cost of checking a key, as a part of a produce request',
+    accepts: ['rounds'],
+    load: async () => (await import('./access.ts')).benchAccess,
+  },
   'many-queues': {
     description: 'the rate of single calls on one queue, on 16 and on 256',
     accepts: ['rounds', 'items', 'store'],

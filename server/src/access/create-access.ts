@@ -65,7 +65,7 @@ export function createAccess(options: AccessOptions): Access {
     return identity
   }
   const findOrCount = (ref: CredentialRef, address: string): Identity | Promise<Identity> => {
-    if (attempts.isBlocked(address) && !identities.has(ref)) throw tooManyAttempts()
+    if (!identities.has(ref) && attempts.isBlocked(address)) throw tooManyAttempts()
     const found = identities.find(ref)
     if (!(found instanceof Promise)) return accept(found)
     return found.then(accept, (error: unknown) => {

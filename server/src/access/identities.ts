@@ -14,7 +14,7 @@ export type KnownIdentity = Readonly<{
   expiresAt: Instant | null
 }>
 
-type Entry = Readonly<{ hash: string; epoch: number; known: KnownIdentity }>
+type Entry = Readonly<{ hash: Buffer; epoch: number; known: KnownIdentity }>
 
 /** The oldest entries are forgotten, so that memory does not grow with the number of credentials. */
 const entriesMax = 20_000
@@ -70,7 +70,7 @@ export class Identities {
       throw refused('api key does not exist')
     }
     this.#watch.note(holder.epoch, startedMs)
-    const read: Entry = { hash: key, epoch: holder.epoch, known: toKnownIdentity(holder) }
+    const read: Entry = { hash: Buffer.from(key), epoch: holder.epoch, known: toKnownIdentity(holder) }
     this.#keep(key, read)
     return this.#accept(read, credential)
   }
@@ -100,8 +100,12 @@ function cacheKey(credential: CredentialRef): string {
   return 'sessionHash' in credential ? `session:${credential.sessionHash}` : `user:${credential.userId}`
 }
 
-function isEqual(one: string, other: string): boolean {
-  return one.length === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other))
+/** Holds the presented text: a buffer per request would cost more than the comparison. */
+const presented = Buffer.alloc(1_024)
+
+function isEqual(stored: Buffer, text: string): boolean {
+  const bytes = presented.write(text)
+  return bytes === stored.length && timingSafeEqual(stored, presented.subarray(0, bytes))
 }
 
 export function toKnownIdentity({ user, key, session, roles }: CredentialHolder): KnownIdentity {

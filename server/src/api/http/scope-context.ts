@@ -34,12 +34,13 @@ function hideContent(context: ApiContext, caller: Caller): ApiContext {
 function scopeNamespaces(context: ApiContext, caller: Caller, permission: Permission): ApiContext {
   const namespaces = caller.listNamespaces(permission)
   if (namespaces === null) return context
-  const { storage, engine, letters, metrics } = context
+  const { storage, engine, letters, webhooks, metrics } = context
   return {
     ...context,
     storage: () => scopeStorage(storage(), namespaces),
     engine: () => engine().within(namespaces),
     letters: () => letters().within(namespaces),
+    webhooks: () => webhooks().within(scopeStorage(storage(), namespaces)),
     metrics: { ...metrics, render: async () => selectSeries(await metrics.render(), storage(), namespaces) },
   }
 }

@@ -19,6 +19,8 @@ export interface Webhooks {
   readonly broker: WebhookBroker
   readonly dispatcher: Dispatcher
   readonly deliveries: Deliveries
+  /** The same, for a caller who sees only what this store shows: consumers that it hides do not exist. */
+  within(storage: StoreReads): Webhooks
   /** Starts to push, and the background work. */
   start(): void
   /** Returns the jobs that have not started, and waits for pushes in progress up to `graceMs`. */
@@ -67,10 +69,15 @@ export function createWebhooks(parts: WebhooksParts): Webhooks {
     createLoop(intervalMs, () => repeat(() => broker.dispatchScheduled(batchMax)), onError),
     createLoop(pruneMs, () => prune(parts), onError),
   ]
-  return {
+  const deliveryParts = { storage, engine, broker, sender, clock, rules }
+  const webhooks: Webhooks = {
     broker,
     dispatcher,
-    deliveries: createDeliveries({ storage, engine, broker, sender, clock, rules }),
+    deliveries: createDeliveries(deliveryParts),
+    within: (visible) => ({
+      ...webhooks,
+      deliveries: createDeliveries({ ...deliveryParts, storage: () => visible }),
+    }),
     start: () => {
       dispatcher.start()
       for (const loop of loops) loop.start()
@@ -81,6 +88,7 @@ export function createWebhooks(parts: WebhooksParts): Webhooks {
       await broker.close()
     },
   }
+  return webhooks
 }
 
 /** Until nothing is left. */

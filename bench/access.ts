@@ -1,0 +1,116 @@
+/**
+ * The cost of checking a key, as a part of the CPU of a produce request. Both are measured in one process:
+ * the check alone, and requests over HTTP with and without access control, on a store in memory, where a
+ * request costs the least and so the check weighs the most.
+ */
+import { Agent, request as sendRequest } from 'node:http'
+import { createAccess } from '../server/src/access/create-access.ts'
+import { prepareAccess } from '../server/src/access/first-start.ts'
+import { readCredential } from '../server/src/api/http/access/credentials.ts'
+import { readSettings } from '../server/src/config/read-settings.ts'
+import { settingsTable } from '../server/src/config/settings.ts'
+import { createEngine } from '../server/src/engine/create-engine.ts'
+import { createLogger } from '../server/src/ops/log.ts'
+import { startServer } from '../server/src/server.ts'
+import { openStorage } from '../server/src/storage/open-storage.ts'
+import type { BenchOptions } from './arguments.ts'
+import type { BenchResult, Measured } from './report.ts'
+
+const aimPercent = 5
+const connections = 32
+
+export async function benchAccess({ rounds, isQuick, log }: BenchOptions): Promise<BenchResult> {
+  const [checks, requests] = isQuick ? [200_000, 4_000] : [1_000_000, 20_000]
+  const checkUs = await measureCheck(checks, rounds)
+  log(`a check takes ${checkUs.toFixed(2)} µs`)
+  const off = await measureRequests('off', requests, rounds)
+  const keys = await measureRequests('keys', requests, rounds)
+  const percent = (checkUs / off.usEach) * 100
+  return {
+    measured: [off.measured, keys.measured],
+    notes: [
+      `checking a key: ${checkUs.toFixed(2)} µs`,
+      `a produce request: ${off.usEach.toFixed(0)} µs of CPU without access control, client included, and ${keys.usEach.toFixed(0)} µs with it`,
+      `the check is ${percent.toFixed(1)} % of the request (aim: less than ${aimPercent} %)`,
+    ],
+  }
+}
+
+/** Returns the best time of a check in microseconds. */
+async function measureCheck(checks: number, rounds: number): Promise<number> {
+  const storage = await openStorage({ kind: 'memory' })
+  const { clock } = storage
+  const engine = createEngine(storage, { clock, isTicking: false })
+  const key = await prepareAccess({ storage, engine, clock }, true)
+  const access = createAccess({ storage, engine, clock, sessionMs: 1_000, failedAttemptsMax: 1 })
+  const request = { headers: { authorization: `Bearer ${key}` } } as never
+  await access.identify(readCredential(request), '127.0.0.1')
+  let best = Number.POSITIVE_INFINITY
+  for (let round = 0; round < rounds; round++) {
+    const startedAt = performance.now()
+    for (let check = 0; check < checks; check++) access.identify(readCredential(request), '127.0.0.1')
+    best = Math.min(best, ((performance.now() - startedAt) * 1_000) / checks)
+  }
+  await engine.close()
+  await storage.close()
+  return best
+}
+
+async function measureRequests(
+  mode: 'off' | 'keys',
+  requests: number,
+  rounds: number,
+): Promise<Readonly<{ usEach: number; measured: Measured }>> {
+  let key = ''
+  const { settings } = readSettings(settingsTable, [])
+  const server = await startServer({
+    settings: { ...settings, port: 0, access: mode },
+    store: { kind: 'memory' },
+    log: createLogger({ level: 'silent', isPretty: false, destination: { write: () => {} } }),
+    onFirstKey: (created) => {
+      key = created
+    },
+  })
+  const agent = new Agent({ keepAlive: true, maxSockets: connections })
+  const headers = {
+    'Content-Type': 'application/json',
+    ...(key !== '' && { Authorization: `Bearer ${key}` }),
+  }
+  const call = (method: string, body: object): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const request = sendRequest(
+        `${server.url}/v1/${method}`,
+        { method: 'POST', agent, headers },
+        (answer) => {
+          if (answer.statusCode !== 200) reject(new Error(`${method}: ${answer.statusCode}`))
+          answer.resume().on('end', resolve)
+        },
+      )
+      request.on('error', reject).end(JSON.stringify(body))
+    })
+  const queue = { queue_name: 'bench', lease_timeout: '1m', expire_timeout: '1h', requested_partitions: 1 }
+  await call('queues.create', queue)
+  const item = { queue_name: 'bench', request_timeout: '1m', items: [{ utf8: 'x'.repeat(200) }] }
+  let best = { usEach: Number.POSITIVE_INFINITY, perSecond: 0 }
+  for (let round = 0; round < rounds; round++) {
+    const [startedAt, cpu] = [performance.now(), process.cpuUsage()]
+    let left = requests
+    await Promise.all(
+      Array.from({ length: connections }, async () => {
+        while (left-- > 0) await call('queue.produce', item)
+      }),
+    )
+    const { user, system } = process.cpuUsage(cpu)
+    const usEach = (user + system) / requests
+    if (usEach < best.usEach)
+      best = { usEach, perSecond: requests / ((performance.now() - startedAt) / 1_000) }
+  }
+  agent.destroy()
+  await server.stop(0)
+  const { perSecond } = best
+  const facts = { batch: 1, callers: connections, p50Ms: null, p99Ms: null }
+  return {
+    usEach: best.usEach,
+    measured: { subject: `access: ${mode}`, operation: 'produce', perSecond, ...facts },
+  }
+}
