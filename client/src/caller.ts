@@ -24,7 +24,7 @@ export type CallOptions = Readonly<{
 }>
 
 export type Request = Readonly<{
-  method: 'GET' | 'POST' | 'PATCH'
+  method: 'GET' | 'POST' | 'PATCH' | 'PUT'
   path: string
   body?: unknown
   headers?: Readonly<Record<string, string>>

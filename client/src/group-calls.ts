@@ -1,8 +1,17 @@
 /** Calls for groups of letters and their causes (`/api/v1/groups`, `/api/v1/causes`). */
 import type { AuditedOptions } from './admin-calls.ts'
 import type { Caller, CallOptions } from './caller.ts'
-import type { CauseReport, CausesPage, GroupReport, GroupsPage } from './group-wire.ts'
-import type { CountedFilter, Page } from './letter-wire.ts'
+import type {
+  CauseReport,
+  CausesPage,
+  GroupingRule,
+  GroupingRulesPreview,
+  GroupJob,
+  GroupJobsPage,
+  GroupReport,
+  GroupsPage,
+} from './group-wire.ts'
+import type { CountedFilter, LetterFilter, Page } from './letter-wire.ts'
 import { toQueryString } from './query.ts'
 
 export interface GroupCalls {
@@ -23,6 +32,32 @@ export interface GroupCalls {
   updateGroup(id: number, changes: TitleChange, options?: AuditedOptions): Promise<GroupReport>
   /** Pins the title of all groups of a cause. */
   updateCause(id: string, changes: TitleChange, options?: AuditedOptions): Promise<CauseReport>
+
+  /** The rules by which the letters of a dead queue are grouped. */
+  listGroupingRules(queue: string, options?: CallOptions): Promise<readonly GroupingRule[]>
+  /** Replaces the rules. `regroupQueue` applies them to existing letters. */
+  setGroupingRules(
+    queue: string,
+    rules: readonly GroupingRule[],
+    options?: AuditedOptions,
+  ): Promise<readonly GroupingRule[]>
+  /** Shows the effect of rules on the newest letters, without changing anything. */
+  previewGroupingRules(
+    queue: string,
+    rules: readonly GroupingRule[],
+    options?: CallOptions & Readonly<{ limit?: number }>,
+  ): Promise<GroupingRulesPreview>
+  /** Starts a job that groups all letters of a dead queue again. */
+  regroupQueue(queue: string, options?: AuditedOptions): Promise<GroupJob>
+  /** Starts a job that moves the letters of a group that match the filter to a new group. */
+  splitGroup(
+    id: number,
+    filter: LetterFilter,
+    options?: AuditedOptions & Readonly<{ title?: string }>,
+  ): Promise<GroupJob>
+  listGroupJobs(query?: Page, options?: CallOptions): Promise<GroupJobsPage>
+  getGroupJob(id: string, options?: CallOptions): Promise<GroupJob>
+  cancelGroupJob(id: string, options?: AuditedOptions): Promise<GroupJob>
 }
 
 export type TitleChange = Readonly<{ title: string | null }>
@@ -37,7 +72,7 @@ export function createGroupCalls(call: Caller): GroupCalls {
     return (await call(request, options)).body as T
   }
   const send = async <T>(
-    method: 'POST' | 'PATCH',
+    method: 'POST' | 'PATCH' | 'PUT',
     path: string,
     body: object,
     { reason, ...options }: AuditedOptions = {},
@@ -50,7 +85,18 @@ export function createGroupCalls(call: Caller): GroupCalls {
     } as const
     return (await call(request, options)).body as T
   }
+  const start = async <T>(
+    path: string,
+    body: object,
+    { reason, ...options }: AuditedOptions = {},
+  ): Promise<T> => {
+    const sent = { ...body, reason }
+    return (await call({ method: 'POST', path: `/api/v1/${path}`, body: sent, isRepeatable: false }, options))
+      .body as T
+  }
   const idPath = (id: string | number) => encodeURIComponent(id)
+
+  const rulesPath = (queue: string) => `queues/${idPath(queue)}/grouping-rules`
 
   return {
     listGroups: (query = {}, options) => get('groups', query, options),
@@ -63,5 +109,18 @@ export function createGroupCalls(call: Caller): GroupCalls {
       send('POST', `causes/${idPath(id)}/merge`, { cause_ids: causeIds }, options),
     updateGroup: (id, { title }, options) => send('PATCH', `groups/${idPath(id)}`, { title }, options),
     updateCause: (id, { title }, options) => send('PATCH', `causes/${idPath(id)}`, { title }, options),
+    listGroupingRules: async (queue, options) =>
+      (await get<{ rules: GroupingRule[] }>(rulesPath(queue), {}, options)).rules,
+    setGroupingRules: async (queue, rules, options) =>
+      (await send<{ rules: GroupingRule[] }>('PUT', rulesPath(queue), { rules }, options)).rules,
+    previewGroupingRules: (queue, rules, { limit, ...options } = {}) =>
+      send('POST', `${rulesPath(queue)}/preview`, { rules, limit }, options),
+    // Not repeated after a lost answer: each call starts a job.
+    regroupQueue: (queue, options) => start(`queues/${idPath(queue)}/regroup`, {}, options),
+    splitGroup: (id, filter, { title, ...options } = {}) =>
+      start(`groups/${idPath(id)}/split`, { filter, title }, options),
+    listGroupJobs: (query = {}, options) => get('group-jobs', query, options),
+    getGroupJob: (id, options) => get(`group-jobs/${idPath(id)}`, {}, options),
+    cancelGroupJob: (id, options) => send('POST', `group-jobs/${idPath(id)}/cancel`, {}, options),
   }
 }

@@ -1,5 +1,5 @@
 /** The JSON of `/api/v1` for groups and causes: see docs/letters-api.md and the OpenAPI document. */
-import type { LetterStatus, LetterSummary } from './letter-wire.ts'
+import type { CampaignFilter, LetterStatus, LetterSummary } from './letter-wire.ts'
 
 /** The fields that groups and causes share. */
 type CommonFields = Readonly<{
@@ -32,6 +32,42 @@ export type LetterGroup = CommonFields &
   }>
 export type GroupsPage = Readonly<{ groups: readonly LetterGroup[]; next_cursor: string | null }>
 export type GroupReport = LetterGroup & Readonly<{ sample: LetterSummary | null }>
+
+/** Give one of `pattern` (RE2, on the error message) and `json_path` (in a JSON payload). */
+export type GroupingRule = Readonly<{
+  /** Lower-case letters and underscores. A variable is shown as `<name>`, a code as `name=value`. */
+  name: string
+  as: 'variable' | 'code'
+  pattern?: string
+  json_path?: string
+}>
+export type GroupingRulesPreview = Readonly<{
+  examined_count: number
+  changed_count: number
+  group_count_before: number
+  group_count: number
+  groups: readonly Readonly<{ title: string; count: number }>[]
+  examples: readonly Readonly<{ id: string; title_before: string; title: string }>[]
+}>
+
+/** Background work on groups. */
+export type GroupJob = Readonly<{
+  id: string
+  kind: 'regroup' | 'split'
+  state: 'running' | 'done' | 'cancelled'
+  queue: string
+  group_id: number | null
+  new_group_id: number | null
+  filter: CampaignFilter
+  total_count: number
+  examined_count: number
+  moved_count: number
+  actor: string
+  reason: string
+  created_at: string
+  updated_at: string
+}>
+export type GroupJobsPage = Readonly<{ jobs: readonly GroupJob[]; next_cursor: string | null }>
 
 /** The same failure in all dead queues. */
 export type Cause = CommonFields &

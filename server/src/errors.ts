@@ -174,6 +174,8 @@ const catalog = {
     hint: 'Wait until its redrive or lease ends, or cancel the redrive. Resolved letters cannot be discarded.',
   },
   GROUP_NOT_FOUND: { status: 404, hint: 'Check the id. GET /api/v1/groups lists all groups.' },
+  GROUP_JOB_NOT_FOUND: { status: 404, hint: 'Check the id. GET /api/v1/group-jobs lists all jobs.' },
+  GROUP_JOB_CHANGED: { status: 409, hint: 'Read the job again: another request changed it.' },
   CAUSE_NOT_FOUND: { status: 404, hint: 'Check the id. GET /api/v1/causes lists all causes.' },
   TARGET_INVALID: {
     status: 400,

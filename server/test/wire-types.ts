@@ -21,6 +21,8 @@ import type {
 import type { auditRoutes } from '../src/api/v1/audit/audit.ts'
 import type { campaignRoutes } from '../src/api/v1/campaigns/campaigns.ts'
 import type { causeRoutes } from '../src/api/v1/causes/causes.ts'
+import type { groupJobRoutes } from '../src/api/v1/causes/group-jobs.ts'
+import type { groupingRuleRoutes } from '../src/api/v1/causes/grouping-rules.ts'
 import type { groupRoutes } from '../src/api/v1/causes/groups.ts'
 import type { ErrorBody } from '../src/api/v1/dialect.ts'
 import type { infoRoutes } from '../src/api/v1/info.ts'
@@ -54,6 +56,8 @@ type Routes =
   | (typeof exportRoutes)[number]
   | (typeof groupRoutes)[number]
   | (typeof causeRoutes)[number]
+  | (typeof groupJobRoutes)[number]
+  | (typeof groupingRuleRoutes)[number]
   | (typeof campaignRoutes)[number]
   | (typeof auditRoutes)[number]
 
@@ -143,6 +147,11 @@ export type GroupAndAuditTests = [
   Expect<SameType<client.GroupReport, Answer<'GET', '/api/v1/groups/{id}'>>>,
   Expect<SameType<client.CausesPage, Answer<'GET', '/api/v1/causes'>>>,
   Expect<ValidRequest<client.CountedFilter & client.Page, Query<'/api/v1/causes'>>>,
+  Expect<SameType<client.GroupJob, Answer<'GET', '/api/v1/group-jobs/{id}'>>>,
+  Expect<SameType<client.GroupJobsPage, Answer<'GET', '/api/v1/group-jobs'>>>,
+  Expect<
+    SameType<client.GroupingRulesPreview, Answer<'POST', '/api/v1/queues/{name}/grouping-rules/preview'>>
+  >,
   Expect<SameType<client.CauseReport, Answer<'GET', '/api/v1/causes/{id}'>>>,
   Expect<SameType<client.AuditPage, Answer<'GET', '/api/v1/audit'>>>,
   Expect<ValidRequest<client.AuditQuery & client.Page, Query<'/api/v1/audit'>>>,

@@ -7,6 +7,8 @@ import { CampaignService } from './campaigns/campaign-service.ts'
 import { createChanges } from './campaigns/watch.ts'
 import { Capture } from './capture.ts'
 import { createGroupActions } from './grouping/group-actions.ts'
+import { GroupJobService } from './grouping/group-jobs.ts'
+import { previewRules } from './grouping/preview-rules.ts'
 import type { Letters } from './letters.ts'
 import { type LettersParts, silent } from './parts.ts'
 import { limitCampaigns } from './redacted-campaigns.ts'
@@ -25,6 +27,7 @@ export function createLetters(given: LettersParts): Letters {
   const changes = createChanges()
   const campaigns = new CampaignService({ ...parts, changes })
 
+  const groupJobs = new GroupJobService({ ...parts, log })
   const actions = createLetterActions(parts)
 
   /** The letters of some namespaces, with the content of some namespaces; null: of all. */
@@ -51,11 +54,14 @@ export function createLetters(given: LettersParts): Letters {
     ...createUndo(storage, actions),
     ...createGroupActions(parts),
     campaigns,
+    groupJobs,
+    previewRules: (queue, rules, lettersMax) => previewRules(storage, queue, rules, lettersMax),
     within: (namespaces) => openView(namespaces, null),
     readableIn: (readable) => openView(null, readable),
     passes: {
       auto: (options) => automaticRedrive.pass(options),
       campaigns: () => campaigns.pass(),
+      groups: () => groupJobs.pass(),
       retention: () => retention.pass(),
     },
     runRetention: (options) => retention.run(options),
@@ -63,6 +69,7 @@ export function createLetters(given: LettersParts): Letters {
     close: async () => {
       await capture.waitUntilIdle()
       await campaigns.close()
+      await groupJobs.close()
     },
   }
   return letters

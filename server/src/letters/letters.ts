@@ -2,6 +2,7 @@
  * Everything that people and programs can do with dead letters. The HTTP edges, the command line and the
  * background passes use these functions; none of them accesses letters in the store directly.
  */
+import type { GroupingRule } from '../core/grouping/rules.ts'
 import type { CampaignId, GroupId, LetterId, QueueName } from '../core/ids.ts'
 import type { Instant } from '../core/instant.ts'
 import type { Failure, Header, Item, Origin } from '../core/item.ts'
@@ -32,6 +33,8 @@ import type {
 } from '../storage/contract/letters.ts'
 import type { CauseFacts, CausesPage } from './grouping/causes.ts'
 import type { PinnedSubject } from './grouping/group-actions.ts'
+import type { GroupJobs } from './grouping/group-jobs.ts'
+import type { RulesPreview } from './grouping/preview-rules.ts'
 import type { LetterLabel } from './labels.ts'
 
 export interface Letters {
@@ -80,6 +83,10 @@ export interface Letters {
   mergeCauses(into: string, causeKeys: readonly string[], attribution: Attribution): Promise<string>
   /** Shows a group, or all groups of a cause, with this title; null: with the learned one. */
   pinTitle(subject: PinnedSubject, title: string | null, attribution: Attribution): Promise<void>
+  /** Background work on groups: regrouping a dead queue, and splits. */
+  readonly groupJobs: GroupJobs
+  /** Shows the effect of rules on the newest letters of a dead queue, without changing anything. */
+  previewRules(queue: QueueName, rules: readonly GroupingRule[], lettersMax: number): Promise<RulesPreview>
   /** Most recently archived first. Returns under the same conditions as `list`. */
   listArchived(query: ArchiveSearch): Promise<ArchivePage>
 
@@ -129,6 +136,8 @@ export interface Letters {
     auto(options?: Readonly<{ isFresh?: boolean }>): Promise<boolean>
     /** One step of every active campaign. */
     campaigns(): Promise<boolean>
+    /** One step of every group job. */
+    groups(): Promise<boolean>
     /** Archives and purges by the retention policy, one batch per queue. */
     retention(): Promise<boolean>
   }>

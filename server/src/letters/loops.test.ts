@@ -9,7 +9,12 @@ describe('the background of the letters', () => {
     await loops?.stop()
     vi.useRealTimers()
   })
-  const passes = { auto: async () => false, campaigns: async () => false, retention: async () => false }
+  const passes = {
+    auto: async () => false,
+    campaigns: async () => false,
+    groups: async () => false,
+    retention: async () => false,
+  }
   const hourMs = 3_600_000
   const seldom = { autoMs: hourMs, campaignsMs: hourMs, retentionMs: hourMs }
 

@@ -32,6 +32,7 @@ export function createLetterLoops(
   const serialized = {
     auto: createSerializer(),
     campaigns: createSerializer(),
+    groups: createSerializer(),
     retention: createSerializer(),
   }
   const createPassLoop = (name: PassName, restMs: number, share = 1): Loop => {
@@ -60,6 +61,7 @@ export function createLetterLoops(
   const loops = [
     createPassLoop('auto', intervals.autoMs),
     createPassLoop('campaigns', intervals.campaignsMs),
+    createPassLoop('groups', intervals.campaignsMs),
     createPassLoop('retention', intervals.retentionMs, retentionShare),
   ]
   return {
@@ -75,6 +77,7 @@ export function createLetterLoops(
         const isMore = [
           await serialized.auto(() => passes.auto({ isFresh: true })),
           await serialized.campaigns(() => passes.campaigns()),
+          await serialized.groups(() => passes.groups()),
           await serialized.retention(() => passes.retention()),
         ]
         if (!isMore.includes(true)) return

@@ -6,6 +6,8 @@ import type { GroupFacts, LetterFilter } from '../storage/contract/letters.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 import { createLetterNotFoundError } from '../storage/shared/letter-not-found.ts'
 import { createQueueNotFoundError } from '../storage/shared/queue-checks.ts'
+import type { GroupJobs } from './grouping/group-jobs.ts'
+import { previewRules } from './grouping/preview-rules.ts'
 import type { CampaignSpec, Campaigns, Letters } from './letters.ts'
 import { createSearch } from './search.ts'
 import { createUndo } from './undo.ts'
@@ -35,6 +37,8 @@ export function createScopedLetters(parts: ScopedLettersParts): Letters {
     },
     campaigns: scopeCampaigns(campaigns, storage, namespaces),
     within: (inner) => letters.within(intersectScope(namespaces, inner)),
+    groupJobs: scopeGroupJobs(parts),
+    previewRules: (queue, rules, lettersMax) => previewRules(storage, queue, rules, lettersMax),
     readableIn: (readable) => letters.within(namespaces).readableIn(readable),
     // Passes belong to the server, not to a caller.
     passes: letters.passes,
@@ -71,6 +75,38 @@ function scopeActions({ letters, storage, namespaces }: ScopedLettersParts): Act
       inScope(letterIds, (ids) => letters.restore(ids, attribution, campaignId)),
     cancelRedrives: (letterIds, attribution) =>
       inScope(letterIds, (ids) => letters.cancelRedrives(ids, attribution)),
+  }
+}
+
+function scopeGroupJobs({ letters, storage }: ScopedLettersParts): GroupJobs {
+  const { groupJobs } = letters
+  const check = async (id: string): Promise<void> => {
+    if ((await storage.getGroupJob(id)) === null)
+      throw new KnownError('GROUP_JOB_NOT_FOUND', `there is no job ${id}`)
+  }
+  return {
+    regroup: async (queue, attribution) => {
+      if ((await storage.getQueue(queue)) === null) throw createQueueNotFoundError(queue)
+      return groupJobs.regroup(queue, attribution)
+    },
+    split: async (groupId, filter, title, attribution) => {
+      const found = await storage.listGroups({
+        filter: { groupIds: [groupId] },
+        countMax: 1,
+        isEmptyToo: true,
+      })
+      if (found.length === 0) throw new KnownError('GROUP_NOT_FOUND', `group ${groupId} does not exist`)
+      return groupJobs.split(groupId, filter, title, attribution)
+    },
+    get: async (id) => ((await storage.getGroupJob(id)) === null ? null : groupJobs.get(id)),
+    list: async (query) => {
+      const visible = new Set((await storage.listGroupJobs(query)).map(({ id }) => id))
+      return (await groupJobs.list(query)).filter(({ id }) => visible.has(id))
+    },
+    cancel: async (id, attribution) => {
+      await check(id)
+      return groupJobs.cancel(id, attribution)
+    },
   }
 }
 

@@ -12,6 +12,7 @@ export interface LettersServer {
   get(path: string): Promise<Answer>
   post(path: string, body?: unknown): Promise<Answer>
   patch(path: string, body: unknown): Promise<Answer>
+  put(path: string, body: unknown): Promise<Answer>
   /** Creates a queue with a unique name, and its dead queue. */
   createQueues(deadPolicy?: object): Promise<Readonly<{ queue: string; dead: string }>>
   /** Captures a letter per envelope and returns their ids. */
@@ -45,6 +46,7 @@ export function describeLettersServers(subject: string, body: (api: LettersServe
         get: (path) => server.request('GET', path),
         post: (path, sent = {}) => server.request('POST', path, sent),
         patch: (path, sent) => server.request('PATCH', path, sent),
+        put: (path, sent) => server.request('PUT', path, sent),
         createQueues: async (policy = {}) => {
           const dead = `dead-${++created}`
           const queue = `queue-${created}`

@@ -4,6 +4,8 @@ import { campaignRoutes } from './campaigns/campaigns.ts'
 import { campaignEventRoutes } from './campaigns/events.ts'
 import { causeRoutes } from './causes/causes.ts'
 import { groupChangeRoutes } from './causes/changes.ts'
+import { groupJobRoutes } from './causes/group-jobs.ts'
+import { groupingRuleRoutes } from './causes/grouping-rules.ts'
 import { groupRoutes } from './causes/groups.ts'
 import { infoRoutes } from './info.ts'
 import { archiveRoutes } from './letters/archive.ts'
@@ -45,6 +47,8 @@ export const v1Routes: readonly Route[] = [
   ...groupRoutes,
   ...causeRoutes,
   ...groupChangeRoutes,
+  ...groupJobRoutes,
+  ...groupingRuleRoutes,
   ...campaignRoutes,
   ...campaignEventRoutes,
   ...auditRoutes,

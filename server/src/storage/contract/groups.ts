@@ -6,7 +6,8 @@
  * merged into, in the same transaction for all its letters. Every read accepts the ids of merged groups and
  * the keys of merged causes, and answers with the ids and keys that are shown.
  */
-import type { GroupId, QueueName } from '../../core/ids.ts'
+import type { GroupId, LetterId, QueueName } from '../../core/ids.ts'
+import type { Instant } from '../../core/instant.ts'
 import type { CountedFilter } from './letters.ts'
 
 export interface GroupStore {
@@ -16,6 +17,9 @@ export interface GroupStore {
   findCauseKey(causeKey: string): Promise<string | null>
   /** How groups are shown. Unknown ids are left out. */
   readGroupLabels(groupIds: readonly GroupId[]): Promise<readonly GroupLabel[]>
+  getGroupJob(id: string): Promise<StoredGroupJob | null>
+  /** Newest first. */
+  listGroupJobs(query: GroupJobsQuery): Promise<readonly StoredGroupJob[]>
 }
 
 export type CausesQuery = Readonly<{
@@ -32,11 +36,15 @@ export type CauseCount = Readonly<{ causeKey: string; count: number }>
  */
 export type GroupLabel = Readonly<{ id: GroupId; slug: string; shownAs: GroupId }>
 
-export type GroupCommand = MergeGroups | MergeCauses | PinTitle
+export type GroupCommand = MergeGroups | MergeCauses | PinTitle | PutGroupJob | CreateSplit | RegroupLetters
 
 export type GroupResults = {
   'merge-groups': { groupId: GroupId; queue: QueueName; merged: readonly GroupId[] }
   'merge-causes': { causeKey: string; merged: readonly string[] }
+  'put-group-job': undefined
+  'create-split': { groupId: GroupId }
+  /** The number of letters that changed their group. */
+  'regroup-letters': { moved: number }
   'pin-title': { groups: readonly Readonly<{ id: GroupId; title: string }>[] }
 }
 
@@ -55,3 +63,45 @@ export type MergeCauses = Readonly<{ op: 'merge-causes'; into: string; causeKeys
  * before. Groups that do not exist are left out.
  */
 export type PinTitle = Readonly<{ op: 'pin-title'; groupIds: readonly GroupId[]; title: string | null }>
+
+/**
+ * Background work on the groups of letters. letters/grouping/group-jobs.ts encodes and decodes the document.
+ */
+export type StoredGroupJob = Readonly<{
+  id: string
+  /** Grows by 1 with each `put-group-job`. */
+  version: number
+  /** Also in the document. A column of its own, so that jobs can be found by state. */
+  state: string
+  /** The dead queue, also in the document. */
+  queue: QueueName
+  document: Readonly<Record<string, unknown>>
+}>
+export type GroupJobsQuery = Readonly<{ states?: readonly string[]; beforeId?: string; countMax: number }>
+
+/**
+ * Stores the job if its stored version is `version` (0: it does not exist yet). Rejects the whole write with
+ * GROUP_JOB_CHANGED if it has another one, so that a cancelled job moves no more letters.
+ */
+export type PutGroupJob = Readonly<{ op: 'put-group-job' } & Omit<StoredGroupJob, 'queue'>>
+/**
+ * Creates the group of a split, without letters: like `groupId`, but no letter joins it by its cause. A
+ * repeated command returns the same group. Rejects with GROUP_NOT_FOUND.
+ */
+export type CreateSplit = Readonly<{
+  op: 'create-split'
+  splitId: string
+  groupId: GroupId
+  title: string | null
+}>
+/**
+ * Groups letters again: by their failure and the present rules of their queue, or into a group of a split.
+ * Letters and counts move in this transaction. Letters that do not exist are left out.
+ */
+export type RegroupLetters = Readonly<{
+  op: 'regroup-letters'
+  letterIds: readonly LetterId[]
+  /** Move letters of this group, and of the groups merged into it, to the group that the split created. */
+  split: Readonly<{ splitId: string; groupId: GroupId; into: GroupId }> | null
+  now: Instant
+}>

@@ -11,6 +11,8 @@ import { putCampaign } from './campaigns/campaigns.ts'
 import { recordAttempts } from './deliveries/attempts.ts'
 import { pruneDeliveries, putDelivery, recordDeliveryFigures } from './deliveries/deliveries.ts'
 import { mergeCausesByHand, mergeGroupsByHand, pinTitle } from './groups/change-groups.ts'
+import { putGroupJob } from './groups/group-jobs.ts'
+import { createSplit, regroupLetters } from './groups/regroup.ts'
 import { advance } from './items/advance.ts'
 import { tryCompletePlain } from './items/complete-plain.ts'
 import { importItems } from './items/import.ts'
@@ -87,6 +89,9 @@ const handlers: Handlers = {
   'merge-groups': executeOneByOne(mergeGroupsByHand),
   'merge-causes': executeOneByOne(mergeCausesByHand),
   'pin-title': executeOneByOne(pinTitle),
+  'put-group-job': executeOneByOne(putGroupJob),
+  'create-split': executeOneByOne(createSplit),
+  'regroup-letters': executeOneByOne(regroupLetters),
   'correct-leases': executeOneByOne(correctLeases),
   'put-campaign': executeOneByOne(putCampaign),
   'freeze-letters': executeOneByOne(freezeLetters),

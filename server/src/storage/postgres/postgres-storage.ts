@@ -27,7 +27,13 @@ import type {
   StoredDelivery,
 } from '../contract/deliveries.ts'
 import type { Difference } from '../contract/difference.ts'
-import type { CauseCount, CausesQuery, GroupLabel } from '../contract/groups.ts'
+import type {
+  CauseCount,
+  CausesQuery,
+  GroupJobsQuery,
+  GroupLabel,
+  StoredGroupJob,
+} from '../contract/groups.ts'
 import type { ItemsQuery } from '../contract/items.ts'
 import type {
   KafkaPosition,
@@ -90,6 +96,7 @@ import { reconcileCounts, verifyCounts } from './counts/verify.ts'
 import { listAttempts } from './deliveries/attempts.ts'
 import { getDelivery, listDeliveries, sumDeliveryFigures } from './deliveries/deliveries.ts'
 import { GroupCommit } from './group-commit.ts'
+import { getGroupJob, listGroupJobs } from './groups/group-jobs.ts'
 import { findCauseKey, listCauses } from './groups/list-causes.ts'
 import { readNextDueAt } from './items/advance.ts'
 import { LeaseCursors } from './items/lease-cursors.ts'
@@ -318,6 +325,14 @@ class PostgresStorage implements Storage {
 
   listCauses(query: CausesQuery): Promise<readonly CauseCount[]> {
     return this.#run(() => listCauses(this.#store.connections, query))
+  }
+
+  getGroupJob(id: string): Promise<StoredGroupJob | null> {
+    return this.#run(() => getGroupJob(this.#store.connections, id))
+  }
+
+  listGroupJobs(query: GroupJobsQuery): Promise<readonly StoredGroupJob[]> {
+    return this.#run(() => listGroupJobs(this.#store.connections, query))
   }
 
   findCauseKey(causeKey: string): Promise<string | null> {

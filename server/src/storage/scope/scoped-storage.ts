@@ -165,6 +165,8 @@ type LetterReads = Pick<
   | 'listCauses'
   | 'findCauseKey'
   | 'readGroupLabels'
+  | 'getGroupJob'
+  | 'listGroupJobs'
   | 'groupArrivals'
   | 'listEdits'
 >
@@ -211,6 +213,12 @@ function scopeLetterReads(
       const groups = await listGroups({ filter: { causes: [found] }, countMax: 1, isEmptyToo: true })
       return groups.length === 0 ? null : found
     },
+    getGroupJob: async (id) => {
+      const found = await storage.getGroupJob(id)
+      return found === null ? null : ((await visible.select([found], ({ queue }) => queue))[0] ?? null)
+    },
+    // A page can be shorter than asked for.
+    listGroupJobs: async (query) => visible.select(await storage.listGroupJobs(query), ({ queue }) => queue),
     readGroupLabels: async (groupIds) => {
       const labels = await storage.readGroupLabels(groupIds)
       const shown = new Set(await selectGroups([...new Set(labels.map(({ shownAs }) => shownAs))]))

@@ -10,6 +10,8 @@ import { putCampaign } from './campaigns/campaigns.ts'
 import { recordAttempts } from './deliveries/attempts.ts'
 import { pruneDeliveries, putDelivery, recordDeliveryFigures } from './deliveries/deliveries.ts'
 import { mergeCausesByHand, mergeGroupsByHand, pinTitle } from './groups/change-groups.ts'
+import { putGroupJob } from './groups/group-jobs.ts'
+import { createSplit, regroupLetters } from './groups/regroup.ts'
 import { advance } from './items/advance.ts'
 import { importItems } from './items/import.ts'
 import { lease } from './items/lease.ts'
@@ -80,6 +82,9 @@ const handlers: Handlers = {
   'merge-groups': mergeGroupsByHand,
   'merge-causes': mergeCausesByHand,
   'pin-title': pinTitle,
+  'put-group-job': putGroupJob,
+  'create-split': createSplit,
+  'regroup-letters': regroupLetters,
   'correct-leases': correctLeases,
   'put-campaign': putCampaign,
   'freeze-letters': freezeLetters,

@@ -75,6 +75,8 @@ function createStorage(backend: Backend, clock: Clock): Storage {
     listGroups: (query) => ask({ read: 'groups', query }),
     readGroupLabels: (groupIds) => ask({ read: 'group-labels', groupIds }),
     listCauses: (query) => ask({ read: 'causes', query }),
+    getGroupJob: (id) => ask({ read: 'group-job', id }),
+    listGroupJobs: (query) => ask({ read: 'group-jobs', query }),
     findCauseKey: (causeKey) => ask({ read: 'cause-key', causeKey }),
     groupArrivals: (groupIds, since) => ask({ read: 'group-arrivals', groupIds, since }),
     readLetterNamespaces: (letterIds) => ask({ read: 'letter-namespaces', letterIds }),

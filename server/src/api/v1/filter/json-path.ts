@@ -33,6 +33,16 @@ export function parseJsonTest(text: string): JsonTest | InvalidPath {
   return readValue(path, text.slice(end + 1))
 }
 
+/** Parses a path without a value. */
+export function parseJsonPath(text: string): Readonly<{ path: JsonPath }> | InvalidPath {
+  const read = readPath(text)
+  if ('problem' in read) return read
+  if (read.path.length === 0) return { problem: 'names no field: write .name, [0] or ["name"] after $' }
+  return read.end === text.length
+    ? { path: read.path }
+    : createUnexpectedError(text, read.end, '.name, [0] or ["name"]')
+}
+
 function readPath(text: string): Readonly<{ path: JsonPath; end: number }> | InvalidPath {
   if (!text.startsWith('$')) return createUnexpectedError(text, 0, '$ at the start')
   const path: (string | number)[] = []

@@ -113,7 +113,8 @@ function formatValue(value: NonNullable<LetterFilter['json']>['value']): string 
   return typeof value === 'object' && value !== null ? value.number : JSON.stringify(value)
 }
 
-function formatPath(path: readonly (string | number)[]): string {
+/** As `parseJsonPath` reads it. */
+export function formatPath(path: readonly (string | number)[]): string {
   const steps = path.map((step) => (typeof step === 'number' ? `[${step}]` : `[${JSON.stringify(step)}]`))
   return `$${steps.join('')}`
 }

@@ -107,10 +107,10 @@ export class LetterCountChanges {
     this.#open.add(queueId, number * 2 + (span === 1 ? 0 : 1), queueId, span, number, 0, by)
   }
 
-  /** The group got a letter that died or failed again at `at`. */
-  addArrival(queueId: number, groupId: number, at: Instant): void {
+  /** The group got a letter that died or failed again at `at`; -1: the letter moved to another group. */
+  addArrival(queueId: number, groupId: number, at: Instant, by: 1 | -1 = 1): void {
     const hour = Math.trunc(toMinute(at) / minutesPerHour)
-    const sum = this.#hours.add(groupId, hour, queueId, groupId, hour, 0, 1)
+    const sum = this.#hours.add(groupId, hour, queueId, groupId, hour, 0, by)
     if (at < sum.firstAt) sum.firstAt = at
     if (at > sum.lastAt) sum.lastAt = at
   }

@@ -53,9 +53,9 @@ export class LetterCountChanges {
     else before.by += by
   }
 
-  /** The group got a letter that died or failed again at `at`. */
-  addArrival(queueId: number, groupId: number, at: Instant): void {
-    this.#addToHour({ queueId, groupId, hour: Math.floor(at / usPerHour), by: 1, lastAt: at })
+  /** The group got a letter that died or failed again at `at`; -1: the letter moved to another group. */
+  addArrival(queueId: number, groupId: number, at: Instant, by: 1 | -1 = 1): void {
+    this.#addToHour({ queueId, groupId, hour: Math.floor(at / usPerHour), by, lastAt: at })
   }
 
   addToCampaign(campaignId: string, state: number, by: number): void {

@@ -59,7 +59,8 @@ export function acceptItem(transaction: Transaction, queueRow: QueueRow, item: I
 
 const payloadSql = 'select payload from items where queue_id = ? and partition = ? and id = ?'
 
-function readRulePayload(
+/** The payload of a stored row, for rules of its dead queue. */
+export function readRulePayload(
   { database }: Transaction,
   queueRow: QueueRow,
   { partition, id }: ItemHead,

@@ -11,6 +11,7 @@ import { verifyCounts } from '../counts/verify.ts'
 import { compareArrivals } from '../counts/verify-arrivals.ts'
 import { listAttempts } from '../deliveries/attempts.ts'
 import { getDelivery, listDeliveries, sumDeliveryFigures } from '../deliveries/deliveries.ts'
+import { getGroupJob, listGroupJobs } from '../groups/group-jobs.ts'
 import { findCauseKey, listCauses } from '../groups/list-causes.ts'
 import { readNextDueAt } from '../items/advance.ts'
 import { listArchive, listItems } from '../items/list-items.ts'
@@ -74,6 +75,8 @@ const handlers = {
   groups: (database, { query }) => listGroups(database, query),
   'group-labels': (database, { groupIds }) => readGroupLabels(database, groupIds),
   causes: (database, { query }) => listCauses(database, query),
+  'group-job': (database, { id }) => getGroupJob(database, id),
+  'group-jobs': (database, { query }) => listGroupJobs(database, query),
   'cause-key': (database, { causeKey }) => findCauseKey(database, causeKey),
   'group-arrivals': (database, { groupIds, since }) => groupArrivals(database, groupIds, since),
   edits: (database, { letterId }) => listEdits(database, letterId),

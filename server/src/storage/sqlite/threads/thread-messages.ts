@@ -11,7 +11,7 @@ import type { AuditQuery } from '../../contract/audit.ts'
 import type { CampaignLettersQuery, CampaignsQuery } from '../../contract/campaigns.ts'
 import type { CountsQuery, QueueCountsQuery } from '../../contract/counts.ts'
 import type { AttemptsQuery, FiguresQuery } from '../../contract/deliveries.ts'
-import type { CausesQuery } from '../../contract/groups.ts'
+import type { CausesQuery, GroupJobsQuery } from '../../contract/groups.ts'
 import type { ItemsQuery } from '../../contract/items.ts'
 import type { KafkaPositionsQuery, KafkaReplaysQuery, UnpassedPartitionsQuery } from '../../contract/kafka.ts'
 import type {
@@ -57,6 +57,8 @@ export type ReadCall =
   | Readonly<{ read: 'groups'; query: GroupsQuery }>
   | Readonly<{ read: 'group-labels'; groupIds: readonly number[] }>
   | Readonly<{ read: 'causes'; query: CausesQuery }>
+  | Readonly<{ read: 'group-job'; id: string }>
+  | Readonly<{ read: 'group-jobs'; query: GroupJobsQuery }>
   | Readonly<{ read: 'cause-key'; causeKey: string }>
   | Readonly<{ read: 'group-arrivals'; groupIds: readonly number[]; since: Instant }>
   | Readonly<{ read: 'edits'; letterId: string }>
