@@ -20,6 +20,8 @@ export interface TestKafka {
   createTopic(name: string, partitions?: number, configs?: Readonly<Record<string, string>>): Promise<string>
   /** Returns the offset of each record. */
   send(records: readonly SentRecord[]): Promise<readonly number[]>
+  /** Sends records in a transaction that is committed or aborted. */
+  sendInTransaction(records: readonly SentRecord[], isCommitted: boolean): Promise<void>
   /** Reads all records that a topic has now, by partition and offset. */
   read(topic: string): Promise<readonly ReadRecord[]>
   /** Commits offsets for a group, as if its consumers had processed the records before them. */
@@ -39,6 +41,19 @@ export type ReadRecord = Readonly<{
 const toBuffer = (value: Uint8Array | string | null | undefined): Buffer | undefined =>
   value === null || value === undefined ? undefined : Buffer.from(value)
 
+function toMessage({ topic, partition = 0, key, value, headers = [] }: SentRecord) {
+  const [keyBytes, valueBytes] = [toBuffer(key), toBuffer(value)]
+  return {
+    topic,
+    partition,
+    ...(keyBytes !== undefined && { key: keyBytes }),
+    ...(valueBytes !== undefined && { value: valueBytes }),
+    headers: new Map(
+      headers.map(([name, held]) => [Buffer.from(name), (toBuffer(held) ?? null) as Buffer] as const),
+    ),
+  }
+}
+
 export function openTestKafka(brokers: readonly string[]): TestKafka {
   const connection = { clientId: 'redrive-test', bootstrapBrokers: [...brokers] }
   const admin = new Admin(connection)
@@ -57,17 +72,7 @@ export function openTestKafka(brokers: readonly string[]): TestKafka {
       return name
     },
     send: async (records) => {
-      const { offsets = [] } = await producer.send({
-        messages: records.map(({ topic, partition = 0, key, value, headers = [] }) => ({
-          topic,
-          partition,
-          ...(toBuffer(key) !== undefined && { key: toBuffer(key) as Buffer }),
-          ...(toBuffer(value) !== undefined && { value: toBuffer(value) as Buffer }),
-          headers: new Map(
-            headers.map(([header, held]) => [Buffer.from(header), (toBuffer(held) ?? null) as Buffer]),
-          ),
-        })),
-      })
+      const { offsets = [] } = await producer.send({ messages: records.map(toMessage) })
       const next = new Map(
         offsets.map(({ topic, partition, offset }) => [`${topic}/${partition}`, Number(offset)]),
       )
@@ -77,6 +82,21 @@ export function openTestKafka(brokers: readonly string[]): TestKafka {
         next.set(key, offset + 1)
         return offset
       })
+    },
+    sendInTransaction: async (records, isCommitted) => {
+      const transactional = new Producer({
+        ...connection,
+        acks: -1,
+        idempotent: true,
+        transactionalId: `transaction-${randomUUID()}`,
+      })
+      try {
+        const transaction = await transactional.beginTransaction()
+        await transaction.send({ messages: records.map(toMessage) })
+        await (isCommitted ? transaction.commit() : transaction.abort())
+      } finally {
+        await transactional.close()
+      }
     },
     read: (topic) => readAll(connection, topic),
     commit: (groupId, topic, offsets) =>

@@ -73,6 +73,7 @@ export class BridgeSession {
       await Promise.allSettled([...this.#loops.values(), this.#claiming])
       await committer.close()
       for (const each of this.#claimed.values()) each.isCurrent = false
+      await leaveGroup(consumer)
       await Promise.allSettled([consumer.close(true), admin.close()])
     }
   }
@@ -319,6 +320,16 @@ function createConsumer(options: ConnectionOptions, groupId: string): Consumer {
     rebalanceTimeout: rebalanceTimeoutMs,
     autocommit: false,
   })
+}
+
+/**
+ * A member that does not leave keeps its partitions until its session ends. The client reads metadata of its
+ * topics first, which fails if one of them was deleted.
+ */
+async function leaveGroup(consumer: Consumer): Promise<void> {
+  consumer.topics.clear()
+  consumer.clearMetadata()
+  await consumer.leaveGroup(true).catch(() => {})
 }
 
 type OffsetRanges = (topic: string, partition: number) => Readonly<{ earliest: bigint; latest: bigint }>
