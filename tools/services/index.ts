@@ -6,6 +6,7 @@
  * process has its own services, which stop when it ends or calls `stopServices`.
  */
 
+import { type KafkaOptions, type KafkaServer, startKafka } from './kafka/server.ts'
 import { createDatabaseOn, type Database } from './postgres/database.ts'
 import { type PostgresOptions, type PostgresServer, startPostgres } from './postgres/server.ts'
 import { connectToRegistry, registryUrlVariable } from './registry-server.ts'
@@ -16,9 +17,10 @@ export { chromiumLaunchArgs } from './chromium/launch-args.ts'
 export type { Database } from './postgres/database.ts'
 export type { Found, ServiceFacts, ServiceName } from './service.ts'
 export type PrivatePostgres = PostgresServer
+export type PrivateKafka = KafkaServer
 
 let ownRegistry: ServiceRegistry | undefined
-const privateServers = new Set<PostgresServer>()
+const privateServers = new Set<Readonly<{ end(): Promise<void> }>>()
 
 /** The shared server. Use `createDatabase` for your own tables. */
 export async function getPostgres(): Promise<Found<ServiceFacts['postgres']>> {
@@ -42,6 +44,20 @@ export async function startPrivatePostgres(options: PostgresOptions = {}): Promi
   }
   try {
     const server = await startPostgres(options)
+    privateServers.add(server)
+    return { isFound: true, ...server }
+  } catch (error) {
+    return { isFound: false, reason: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+/** Starts a private broker, which the caller may stop and start again. `none` forbids private brokers too. */
+export async function startPrivateKafka(options: KafkaOptions = {}): Promise<Found<PrivateKafka>> {
+  if (process.env.REDRIVE_TEST_KAFKA === none) {
+    return { isFound: false, reason: `REDRIVE_TEST_KAFKA is "${none}"` }
+  }
+  try {
+    const server = await startKafka(options)
     privateServers.add(server)
     return { isFound: true, ...server }
   } catch (error) {

@@ -1,4 +1,11 @@
-import { getServiceSource, type PrivatePostgres, startPrivatePostgres } from './index.ts'
+import {
+  getServiceSource,
+  type PrivateKafka,
+  type PrivatePostgres,
+  startPrivateKafka,
+  startPrivatePostgres,
+} from './index.ts'
+import type { KafkaOptions } from './kafka/server.ts'
 import type { PostgresOptions } from './postgres/server.ts'
 import type { Found, Missing, ServiceFacts, ServiceName } from './service.ts'
 
@@ -15,10 +22,28 @@ export type MissingService = Readonly<{ service: string; reason: string }>
 
 interface Requirable extends ServiceFacts {
   privatePostgres: PrivatePostgres
+  privateKafka: PrivateKafka
 }
 
 /** Reading a fact of a missing service throws. Tests with `needs` are skipped before they could read it. */
 export type Required<T> = T & Readonly<{ service: string; missing: Missing | undefined }>
+
+type OptionsOf<S> = S extends 'privatePostgres'
+  ? [options?: PostgresOptions]
+  : S extends 'privateKafka'
+    ? [options?: KafkaOptions]
+    : []
+
+function find(service: keyof Requirable, options: object | undefined): Promise<Found<object>> {
+  switch (service) {
+    case 'privatePostgres':
+      return startPrivatePostgres(options)
+    case 'privateKafka':
+      return startPrivateKafka(options)
+    default:
+      return getServiceSource().find(service as ServiceName)
+  }
+}
 
 /**
  * Requests a service at the top of a test file:
@@ -31,13 +56,9 @@ export type Required<T> = T & Readonly<{ service: string; missing: Missing | und
  */
 export async function requireService<S extends keyof Requirable>(
   service: S,
-  ...[options]: S extends 'privatePostgres' ? [options?: PostgresOptions] : []
+  ...[options]: OptionsOf<S>
 ): Promise<Required<Requirable[S]>> {
-  const found = (
-    service === 'privatePostgres'
-      ? await startPrivatePostgres(options)
-      : await getServiceSource().find(service as ServiceName)
-  ) as Found<Requirable[S]>
+  const found = (await find(service, options)) as Found<Requirable[S]>
   if (found.isFound) return { ...found, service, missing: undefined }
   const absent: object = { service, missing: found }
   return new Proxy(absent, {

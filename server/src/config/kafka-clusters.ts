@@ -2,6 +2,7 @@
  * The setting `kafka.clusters`: a map of clusters by name. In redrive.yaml it is written as nested maps; a
  * flag or an environment variable has the same structure as JSON. docs/kafka.md describes the fields.
  */
+import { parseDuration } from '../core/duration.ts'
 import { type KafkaCluster, type KafkaSasl, type KafkaTls, saslMechanisms } from '../core/kafka/cluster.ts'
 import { type ReplayMode, replayModes } from '../core/kafka/replay-queues.ts'
 import { deadTopicPatterns } from '../core/kafka/topic-patterns.ts'
@@ -38,6 +39,7 @@ const clusterFields = [
   'topics',
   'topics_ignored',
   'group',
+  'session_timeout',
   'queue',
   'classes',
   'replay',
@@ -61,6 +63,7 @@ function readCluster(name: string, node: Node): KafkaClusterSettings {
     topics: node.at('topics').isMissing ? deadTopicPatterns : node.at('topics').list(),
     topicsIgnored: node.at('topics_ignored').list(),
     group: node.at('group').text() ?? 'redrive',
+    sessionTimeoutMs: readSessionTimeout(node.at('session_timeout')),
     queue: readQueueName(node.at('queue')),
     classes: node
       .at('classes')
@@ -76,6 +79,25 @@ function readQueueName(node: Node): string {
   const queue = node.text() ?? '{topic}'
   if (!queue.includes('{topic}')) throw refuse(`${node.path} must contain {topic}`)
   return queue
+}
+
+const [sessionMsMin, sessionMsMax] = [6_000, 300_000]
+
+/** The bounds are the defaults of Kafka brokers. */
+function readSessionTimeout(node: Node): number {
+  const text = node.text() ?? '30s'
+  const ms = parseMs(text)
+  if (ms === undefined || ms < sessionMsMin || ms > sessionMsMax)
+    throw refuse(`${node.path} is ${text}, but must be a duration from 6s to 5m`)
+  return ms
+}
+
+function parseMs(text: string): number | undefined {
+  try {
+    return Math.ceil(parseDuration(text) / 1_000)
+  } catch {
+    return undefined
+  }
 }
 
 function readReplayMode(node: Node): ReplayMode {

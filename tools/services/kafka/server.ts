@@ -7,7 +7,23 @@ import { supervise } from '../process/supervise.ts'
 import { describeCluster } from './describe-cluster.ts'
 import { type KafkaProgram, resolveKafka } from './jars.ts'
 
-export type KafkaServer = Readonly<{ brokers: readonly string[]; version: string; end(): Promise<void> }>
+export interface KafkaServer extends AsyncDisposable {
+  readonly brokers: readonly string[]
+  readonly version: string
+  /** Brokers that demand a login, and brokers that use TLS, if `secured` is given. */
+  readonly sasl: readonly string[]
+  readonly tls: readonly string[]
+  /** Acts like a crash. */
+  stop(): Promise<void>
+  /** Starts again on the same ports with the same data. */
+  start(): Promise<void>
+  /** Stops the server and removes its data. Can be called twice. */
+  end(): Promise<void>
+}
+
+/** A login for PLAIN and SCRAM, and a certificate for 127.0.0.1 with its key, both as PEM text. */
+export type KafkaSecurity = Readonly<{ user: string; password: string; certificate: string; key: string }>
+export type KafkaOptions = Readonly<{ secured?: KafkaSecurity }>
 
 const readyMsMax = 90_000
 
@@ -15,49 +31,79 @@ const readyMsMax = 90_000
 const javaOptions = ['-Xms128m', '-Xmx512m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-Xshare:auto']
 
 /** Starts one node that is broker and controller, without ZooKeeper. */
-export async function startKafka(): Promise<KafkaServer> {
+export async function startKafka({ secured }: KafkaOptions = {}): Promise<KafkaServer> {
   const program = await resolveKafka()
   const supervised = await supervise('kafka')
   try {
-    const [brokerPort, controllerPort] = await Promise.all([findFreePort(), findFreePort()])
-    const broker = `127.0.0.1:${brokerPort}`
+    const places = await Promise.all([findPlace(), findPlace(), findPlace(), findPlace()])
+    const [broker, , sasl, tls] = places
     const configFile = join(supervised.folder, 'server.properties')
     const logFile = join(supervised.folder, 'server.log')
-    await writeFile(configFile, buildConfig(supervised.folder, broker, `127.0.0.1:${controllerPort}`))
-    await format(program, configFile)
-    await supervised.start(
-      {
-        command: program.java,
-        args: [...javaOptions, '-cp', program.classPath, 'kafka.Kafka', configFile],
-        env: {},
-        logFile,
-        // An orderly shutdown would try to move its partitions to other nodes, which do not exist.
-        stopSignal: 'SIGKILL',
-      },
-      async () => void (await describeCluster([broker])),
-      readyMsMax,
-    )
-    return { brokers: [broker], version: await readVersionFromLog(logFile), end: supervised.end }
+    await writeFile(configFile, buildConfig(supervised.folder, places, secured))
+    await format(program, configFile, secured)
+    const start = (): Promise<void> =>
+      supervised.start(
+        {
+          command: program.java,
+          args: [...javaOptions, '-cp', program.classPath, 'kafka.Kafka', configFile],
+          env: {},
+          logFile,
+          // An orderly shutdown would try to move its partitions to other nodes, which do not exist.
+          stopSignal: 'SIGKILL',
+        },
+        async () => void (await describeCluster([broker])),
+        readyMsMax,
+      )
+    await start()
+    return {
+      brokers: [broker],
+      sasl: secured === undefined ? [] : [sasl],
+      tls: secured === undefined ? [] : [tls],
+      version: await readVersionFromLog(logFile),
+      stop: () => supervised.stop('SIGKILL'),
+      start,
+      end: supervised.end,
+      [Symbol.asyncDispose]: supervised.end,
+    }
   } catch (error) {
     await supervised.end()
     throw error
   }
 }
 
-async function format({ java, classPath }: KafkaProgram, configFile: string): Promise<void> {
-  const clusterId = randomBytes(16).toString('base64url')
-  const args = ['format', '--cluster-id', clusterId, '--config', configFile]
-  await runCommand(java, [...javaOptions, '-cp', classPath, 'kafka.tools.StorageTool', ...args], { env: {} })
+async function findPlace(): Promise<string> {
+  return `127.0.0.1:${await findFreePort()}`
 }
 
-function buildConfig(folder: string, broker: string, controller: string): string {
+type Places = readonly [broker: string, controller: string, sasl: string, tls: string]
+
+async function format(
+  { java, classPath }: KafkaProgram,
+  configFile: string,
+  secured: KafkaSecurity | undefined,
+): Promise<void> {
+  const clusterId = randomBytes(16).toString('base64url')
+  const login = secured && `[name=${secured.user},password=${secured.password}]`
+  const users = secured === undefined ? [] : ['256', '512'].map((size) => `SCRAM-SHA-${size}=${login}`)
+  const args = ['format', '--cluster-id', clusterId, '--config', configFile]
+  const added = users.flatMap((user) => ['--add-scram', user])
+  const tool = [...javaOptions, '-cp', classPath, 'kafka.tools.StorageTool', ...args, ...added]
+  await runCommand(java, tool, { env: {} })
+}
+
+function buildConfig(
+  folder: string,
+  [broker, controller, sasl, tls]: Places,
+  secured: KafkaSecurity | undefined,
+): string {
+  const more = secured === undefined ? '' : `,SASL://${sasl},TLS://${tls}`
   const settings = {
     'process.roles': 'broker,controller',
     'node.id': 1,
     'controller.quorum.voters': `1@${controller}`,
     'controller.listener.names': 'CONTROLLER',
-    listeners: `PLAINTEXT://${broker},CONTROLLER://${controller}`,
-    'advertised.listeners': `PLAINTEXT://${broker}`,
+    listeners: `PLAINTEXT://${broker},CONTROLLER://${controller}${more}`,
+    'advertised.listeners': `PLAINTEXT://${broker}${more}`,
     'log.dirs': join(folder, 'data'),
     'offsets.topic.replication.factor': 1,
     'transaction.state.log.replication.factor': 1,
@@ -71,10 +117,28 @@ function buildConfig(folder: string, broker: string, controller: string): string
     'auto.create.topics.enable': false,
     // The first member of a group need not wait for others: a test starts its members itself.
     'group.initial.rebalance.delay.ms': 0,
+    ...(secured !== undefined && describeSecurity(secured)),
   }
   return Object.entries(settings)
     .map(([name, value]) => `${name}=${value}\n`)
     .join('')
+}
+
+function describeSecurity({ user, password, certificate, key }: KafkaSecurity): Record<string, string> {
+  const modules = 'org.apache.kafka.common.security'
+  const scram = `${modules}.scram.ScramLoginModule required;`
+  // A line break in a value of a properties file is written as \n.
+  const oneLine = (pem: string): string => pem.replaceAll('\n', '\\n')
+  return {
+    'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_PLAINTEXT,TLS:SSL',
+    'sasl.enabled.mechanisms': 'PLAIN,SCRAM-SHA-256,SCRAM-SHA-512',
+    'listener.name.sasl.plain.sasl.jaas.config': `${modules}.plain.PlainLoginModule required user_${user}="${password}";`,
+    'listener.name.sasl.scram-sha-256.sasl.jaas.config': scram,
+    'listener.name.sasl.scram-sha-512.sasl.jaas.config': scram,
+    'listener.name.tls.ssl.keystore.type': 'PEM',
+    'listener.name.tls.ssl.keystore.certificate.chain': oneLine(certificate),
+    'listener.name.tls.ssl.keystore.key': oneLine(key),
+  }
 }
 
 /** Reads the version that the broker logs at its start: the actual version, not the requested one. */

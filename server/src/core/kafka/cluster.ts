@@ -18,6 +18,8 @@ export type KafkaCluster<Secret> = Readonly<{
   topicsIgnored: readonly string[]
   /** The consumer group of the bridge. */
   group: string
+  /** Kafka gives the partitions of a server that crashed to others after this time. */
+  sessionTimeoutMs: number
   /** The name of the dead queue of a topic, with `{topic}` and `{cluster}`. */
   queue: string
   classes: readonly ClassRule[]

@@ -19,9 +19,8 @@ import { ingest } from './ingest.ts'
 import { OffsetCommitter } from './offset-committer.ts'
 import { sliceFetched } from './slice-fetched.ts'
 
-const sessionTimeoutMs = 30_000
-const heartbeatMs = 3_000
-const rebalanceTimeoutMs = 30_000
+/** Heartbeats per session timeout, as Kafka recommends at least. */
+const heartbeatsPerSession = 5
 const fetchWaitMs = 500
 const fetchBytesMax = 8 * 2 ** 20
 const idleMs = 100
@@ -60,7 +59,7 @@ export class BridgeSession {
   async run(signal: AbortSignal): Promise<void> {
     const options = await readConnectionOptions(this.#settings)
     const admin = new Admin(options)
-    const consumer = createConsumer(options, this.#settings.group)
+    const consumer = createConsumer(options, this.#settings)
     const committer = new OffsetCommitter(consumer)
     const aborted = new Promise<void>((resolve) => {
       signal.addEventListener('abort', () => resolve(), { once: true })
@@ -311,13 +310,13 @@ export class BridgeSession {
   }
 }
 
-function createConsumer(options: ConnectionOptions, groupId: string): Consumer {
+function createConsumer(options: ConnectionOptions, { group, sessionTimeoutMs }: Cluster): Consumer {
   return new Consumer({
     ...options,
-    groupId,
+    groupId: group,
     sessionTimeout: sessionTimeoutMs,
-    heartbeatInterval: heartbeatMs,
-    rebalanceTimeout: rebalanceTimeoutMs,
+    heartbeatInterval: Math.floor(sessionTimeoutMs / heartbeatsPerSession),
+    rebalanceTimeout: sessionTimeoutMs,
     autocommit: false,
   })
 }
@@ -329,7 +328,9 @@ function createConsumer(options: ConnectionOptions, groupId: string): Consumer {
 async function leaveGroup(consumer: Consumer): Promise<void> {
   consumer.topics.clear()
   consumer.clearMetadata()
-  await consumer.leaveGroup(true).catch(() => {})
+  // The types of the client choose the overload with a callback.
+  const leave = consumer.leaveGroup.bind(consumer) as (isForced: boolean) => Promise<void>
+  await leave(true).catch(() => {})
 }
 
 type OffsetRanges = (topic: string, partition: number) => Readonly<{ earliest: bigint; latest: bigint }>

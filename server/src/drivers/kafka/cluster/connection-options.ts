@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import type { Admin, SASLMechanismValue } from '@platformatic/kafka'
 import type { KafkaSasl, KafkaTls, ReadText } from '../../../core/kafka/cluster.ts'
 import type { Cluster } from '../parts.ts'
@@ -21,17 +22,15 @@ export async function readConnectionOptions({ brokers, tls, sasl }: Cluster): Pr
     requestTimeout: requestTimeoutMs,
     metadataMaxAge: metadataMsMax,
     autocreateTopics: false,
-    ...(tls !== null && (await readTls(tls))),
+    ...(tls !== null && (await readTls(tls, brokers))),
     ...(sasl !== null && { sasl: await readSasl(sasl) }),
   }
 }
 
-async function readTls({
-  ca,
-  cert,
-  key,
-  serverName,
-}: KafkaTls<ReadText>): Promise<Pick<ConnectionOptions, 'tls' | 'tlsServerName'>> {
+async function readTls(
+  { ca, cert, key, serverName }: KafkaTls<ReadText>,
+  brokers: readonly string[],
+): Promise<Pick<ConnectionOptions, 'tls' | 'tlsServerName'>> {
   const [caText, certText, keyText] = await Promise.all([ca?.(), cert?.(), key?.()])
   return {
     tls: {
@@ -39,7 +38,8 @@ async function readTls({
       ...(certText !== undefined && { cert: certText }),
       ...(keyText !== undefined && { key: keyText }),
     },
-    tlsServerName: serverName ?? true,
+    // A server name is a host name, never an address.
+    tlsServerName: serverName ?? !brokers.some((broker) => isIP(broker.replace(/:\d+$/, '')) !== 0),
   }
 }
 
