@@ -203,6 +203,14 @@ const catalog = {
     status: 409,
     hint: 'Retention is already running on another server; no action is needed.',
   },
+  KAFKA_CLUSTER_NOT_FOUND: {
+    status: 404,
+    hint: 'Use the name of a cluster in kafka.clusters; GET /api/v1/kafka lists them.',
+  },
+  KAFKA_TOPIC_SHARED: {
+    status: 409,
+    hint: 'Redrive to the side topic of the group that failed, or with the header or force: see docs/kafka.md.',
+  },
   KAFKA_UNAVAILABLE: {
     status: 503,
     publicMessage: 'the Kafka cluster does not answer',

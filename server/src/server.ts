@@ -39,6 +39,7 @@ import { type ClockSkew, createClockSkew } from './ops/clock-skew.ts'
 import type { MetricReport } from './ops/combined-metrics.ts'
 import { logEngineEvent } from './ops/engine-log.ts'
 import { type HealthCheck, readHealth } from './ops/health.ts'
+import type { KafkaLag } from './ops/kafka-metrics.ts'
 import { labelValuesMax } from './ops/labelled-totals.ts'
 import { readLetterFigures } from './ops/letter-metrics.ts'
 import { countLetters, createLetterTotals, type LetterTotals } from './ops/letter-totals.ts'
@@ -431,6 +432,7 @@ function createServerApi(
     webhookOptions: toWebhookOptions(settings),
     webhookGateway: toGateway(settings),
     access,
+    kafka,
     health: () => readHealth([...checks, ...kafka.health().map(toKafkaCheck)], version),
     createMetrics: (countConnections) =>
       createMetrics({
@@ -447,6 +449,7 @@ function createServerApi(
         countConnections,
         readClockOffsetSeconds: clockSkew.readOffsetSeconds,
         getReconcileState: reconciler.state,
+        ...(kafka.clusters.length > 0 && { listKafkaLags: () => listLags(kafka) }),
         ...(collectReports !== undefined && { collectReports }),
       }),
     ...createApiAccess(settings, access),
@@ -456,6 +459,10 @@ function createServerApi(
     }),
     log,
   })
+}
+
+function listLags(kafka: Kafka): readonly KafkaLag[] {
+  return kafka.listFigures().flatMap(({ cluster, groups }) => groups.map((each) => ({ cluster, ...each })))
 }
 
 /** A cluster that cannot be reached must not take the server out of service. */

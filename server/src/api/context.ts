@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Access } from '../access/access.ts'
 import type { Clock } from '../core/instant.ts'
+import type { Kafka } from '../drivers/kafka/kafka.ts'
 import type { Webhooks } from '../drivers/webhook/webhooks.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Letters } from '../letters/letters.ts'
@@ -39,6 +40,7 @@ export type ApiContext = Readonly<{
   webhookGateway: WebhookGateway | null
   /** Throws STORE_UNAVAILABLE while the store cannot be reached. */
   access: () => Access
+  kafka: Pick<Kafka, 'clusters' | 'health' | 'listFigures' | 'listReaders'>
   health: () => Health
   metrics: Pick<Metrics, 'contentType' | 'render'>
   /** For the sessions of browsers. */

@@ -2,6 +2,8 @@ import { dlqManagement, dlqMessages } from './dlq/dialects.ts'
 import { dlqRoutes } from './dlq/routes.ts'
 import type { Dialect } from './http/dialect.ts'
 import type { Route } from './http/route.ts'
+import { internal } from './internal/dialect.ts'
+import { internalDlqRoutes } from './internal/dlq.ts'
 import { dashboardRoutes } from './pages/dashboard.ts'
 import { docsRoutes } from './pages/docs.ts'
 import { queueApi } from './queue/protocol/dialect.ts'
@@ -21,10 +23,14 @@ import { webhookRoutes } from './webhook/routes.ts'
  * (`/v1/…`), `dlq/` (`/api/v1/dlq`), `v1/` (the rest of `/api/v1`), `webhook/` (`/channel…`, `/producer…`),
  * `watch/` (health and metrics), `pages/` (dashboard and docs), `test-hooks/` (only with `--test-hooks`).
  * Handlers parse, call the layers below and answer; rules live in `core/`, `engine/` and `letters/`.
+ * (`/v1/…`), `dlq/` (`/api/v1/dlq`), `internal/` (`/internal/v1`), `v1/` (the rest of `/api/v1`), `watch/`
+ * (health and metrics), `pages/` (dashboard and docs), `test-hooks/` (only with `--test-hooks`). Handlers
+ * parse, call the layers below and answer; rules live in `core/`, `engine/` and `letters/`.
  */
 export const routes: readonly Route[] = [
   ...queueApiRoutes,
   ...dlqRoutes,
+  ...internalDlqRoutes,
   ...v1Routes,
   ...webhookRoutes,
   ...healthRoutes,
@@ -36,4 +42,4 @@ export const routes: readonly Route[] = [
 /**
  * Asked in this order about a path that no route matches. `v1` takes all paths that no other dialect owns.
  */
-export const dialects: readonly Dialect[] = [queueApi, dlqManagement, dlqMessages, webhookApi, v1]
+export const dialects: readonly Dialect[] = [queueApi, dlqManagement, dlqMessages, webhookApi, internal, v1]

@@ -12,6 +12,7 @@ import type { Counts, QueueCounts } from '../storage/contract/counts.ts'
 import type { ConsumerCounts } from '../storage/contract/webhooks.ts'
 import { type AnsweredRequest, AnsweredRequests } from './answered-requests.ts'
 import { combineMetrics, type MetricReport } from './combined-metrics.ts'
+import { type KafkaLag, registerKafkaLag } from './kafka-metrics.ts'
 import { otherLabel } from './labelled-totals.ts'
 import { createLetterMetrics, type LetterFigures, registerLetterTotals } from './letter-metrics.ts'
 import type { LetterTotals } from './letter-totals.ts'
@@ -39,6 +40,8 @@ export type MetricsSources = Readonly<{
   countConnections: () => number
   /** How far the clock of this machine is ahead of the clock of the store; null if the store has none. */
   readClockOffsetSeconds: () => number | null
+  /** The lag of consumer groups at the last reading. */
+  listKafkaLags?: () => readonly KafkaLag[]
   /** The result of the last comparison of counts with rows. */
   getReconcileState: () => ReconcileState
   /** The longest wait of a scrape for the store. */
@@ -91,6 +94,8 @@ export function createMetrics(sources: MetricsSources): Metrics {
   const items = createItemMetrics(storeRegistry)
   const letterMetrics = createLetterMetrics(storeRegistry)
   const deadJobs = createDeadJobMetric(storeRegistry)
+  // All processes read the same lag, so it must not be added up either.
+  if (sources.listKafkaLags !== undefined) registerKafkaLag(storeRegistry, sources.listKafkaLags)
   registerLetterTotals(registry, sources.letterTotals)
   sources.pushes.register(registry, sources.readDispatch)
 

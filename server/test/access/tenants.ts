@@ -72,6 +72,7 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
     webhooks: () => {
       throw new Error('this server has no webhooks')
     },
+    kafka: { clusters: [], health: () => [], listFigures: () => [], listReaders: async () => [] },
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
     createMetrics: (countConnections) =>
       createMetrics({

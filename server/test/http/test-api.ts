@@ -49,6 +49,7 @@ async function startApi(over: Partial<ApiParts> = {}): Promise<TestApi & { stop(
     startedAt: new Date(),
     limits: toHttpLimits(testSettings()),
     storeKind: 'memory',
+    kafka: { clusters: [], health: () => [], listFigures: () => [], listReaders: async () => [] },
     storage: () => {
       throw new KnownError('STORE_UNAVAILABLE', 'this server has no store')
     },

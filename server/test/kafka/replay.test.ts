@@ -55,6 +55,7 @@ describe('redrives to Kafka', needs(kafka), () => {
       server.call('POST', '/api/v1/letters/redrive', {
         ids,
         reason: 'fixed',
+        include_dead: true,
         ...(target !== undefined && { target }),
       })
     const recordsOf = (topic: string, count: number) =>
@@ -170,14 +171,28 @@ describe('redrives to Kafka', needs(kafka), () => {
       await test.send([0, 1, 2, 3].map((offset) => death({ source, offset })))
       const letters = await lettersOf(source, (all) => all.length === 4)
       const [refused, side, header, forced] = letters.map(({ id }) => id)
-      await redrive([refused])
-      const [after] = await lettersOf(source, (all) => all.some(({ retry_count }) => retry_count === 1)).then(
-        (all) => all.filter(({ id }) => id === refused),
-      )
-      expect(after).toMatchObject({
-        status: 'PENDING',
-        failure: { error_code: 'other_groups', message: expect.stringContaining('shipping') },
+      const { status, body } = await server.request('POST', '/api/v1/letters/redrive', {
+        ids: [refused],
+        reason: 'fixed',
       })
+      expect([status, body.error.code]).toEqual([409, 'KAFKA_TOPIC_SHARED'])
+      expect(body.error.message).toMatch(/shipping.*kafka\.test\.replay-side-topic/)
+      const selection = { action: 'redrive', filter: { queue: `${source}.dlq` } }
+      const preview = await server.call('POST', '/api/v1/campaigns/preview', selection)
+      expect(preview.targets).toEqual([{ queue: 'kafka.test.replay', count: 4 }])
+      expect(preview.warnings.join()).toMatch(/other consumer groups read topic .*shared.*shipping/)
+      const all = await server.request('POST', `/internal/v1/dlq/replay-all?topic=${source}.dlq`)
+      expect([all.status, all.body.error_code]).toEqual([409, 'INVALID_STATE_TRANSITION'])
+      // An automatic redrive has no caller: the letter returns with the reason.
+      await server.call('PATCH', `/api/v1/queues/${source}.dlq`, {
+        policy: { redrive: { mode: 'auto', redrives_max: 1, backoff: { kind: 'fixed', delays: ['0s'] } } },
+      })
+      const dead = await lettersOf(source, (found) => found.every(({ status }) => status === 'DEAD'))
+      for (const { failure } of dead)
+        expect(failure).toMatchObject({
+          error_code: 'other_groups',
+          message: expect.stringContaining('shipping'),
+        })
       await redrive([side], 'kafka.test.replay-side-topic')
       await redrive([header], 'kafka.test.replay-header')
       await redrive([forced], 'kafka.test.replay-forced')

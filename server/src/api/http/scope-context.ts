@@ -3,6 +3,7 @@
  * permission of the route. It is the only place where the API applies namespaces: handlers use the parts of
  * their context and cannot see anything else.
  */
+import { systemNamespace } from '../../core/queue.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'
 import { redactStorage } from '../../storage/scope/redacted-storage.ts'
 import { scopeStorage } from '../../storage/scope/scoped-storage.ts'
@@ -41,8 +42,17 @@ function scopeNamespaces(context: ApiContext, caller: Caller, permission: Permis
     engine: () => engine().within(namespaces),
     letters: () => letters().within(namespaces),
     webhooks: () => webhooks().within(scopeStorage(storage(), namespaces)),
+    ...(!namespaces.includes(systemNamespace) && { kafka: noKafka }),
     metrics: { ...metrics, render: async () => selectSeries(await metrics.render(), storage(), namespaces) },
   }
+}
+
+/** Kafka clusters belong to the namespace `_system`. */
+const noKafka: ApiContext['kafka'] = {
+  clusters: [],
+  health: () => [],
+  listFigures: () => [],
+  listReaders: async () => [],
 }
 
 const queueLabel = /[{,]queue="((?:[^"\\]|\\.)*)"/
@@ -56,7 +66,9 @@ async function selectSeries(
   const visible = scopeStorage(storage, namespaces)
   const known = new Map<string, boolean>()
   const lines: string[] = []
+  const isKafkaShown = namespaces.includes(systemNamespace)
   for (const line of text.split('\n')) {
+    if (!isKafkaShown && line.includes('kafka_consumer_lag')) continue
     const name = line.startsWith('#') ? undefined : queueLabel.exec(line)?.[1]
     if (name === undefined) {
       lines.push(line)

@@ -8,6 +8,7 @@ import { groupJobRoutes } from './causes/group-jobs.ts'
 import { groupingRuleRoutes } from './causes/grouping-rules.ts'
 import { groupRoutes } from './causes/groups.ts'
 import { infoRoutes } from './info.ts'
+import { kafkaRoutes } from './kafka/kafka.ts'
 import { archiveRoutes } from './letters/archive.ts'
 import { captureRoutes } from './letters/capture.ts'
 import { letterCountRoutes } from './letters/counts.ts'
@@ -56,4 +57,5 @@ export const v1Routes: readonly Route[] = [
   ...consumerRoutes,
   ...attemptRoutes,
   ...secretRoutes,
+  ...kafkaRoutes,
 ]

@@ -28,3 +28,13 @@ export function parseReplayQueue(name: QueueName): Readonly<{ cluster: string; m
   const known = replayRequests.find((each) => each === mode)
   return cluster === undefined || known === undefined ? null : { cluster, mode: known }
 }
+
+/** The reference of the dead queue of a topic. It tells where redrives of its letters go. */
+export function createDeadQueueReference(cluster: string): string {
+  return `kafka:${cluster}`
+}
+
+/** Null: the queue is not the dead queue of a topic. */
+export function findClusterOfDeadQueue({ reference }: Readonly<{ reference: string }>): string | null {
+  return /^kafka:([a-zA-Z0-9_-]{1,64})$/.exec(reference)?.[1] ?? null
+}

@@ -1,31 +1,59 @@
 import { createLoop, type Loop } from '../../engine/loop.ts'
+import { KnownError } from '../../errors.ts'
+import { nameDeadQueue } from './bridge/dead-topics.ts'
 import { type ClusterBridge, createClusterBridge } from './cluster/cluster-bridge.ts'
 import { createClusterClients } from './cluster/cluster-clients.ts'
-import { describeKafkaError } from './cluster/describe-error.ts'
+import { describeKafkaError, kafkaUnavailable } from './cluster/describe-error.ts'
 import type { Kafka, KafkaClusterHealth } from './kafka.ts'
+import { createLagMonitor } from './lag/lag-monitor.ts'
 import type { Cluster, KafkaParts } from './parts.ts'
 import { createProof, type Proof } from './proof/proof-pass.ts'
 import { createReplaySender } from './replay/replay-sender.ts'
 
+/** A call that asks for the groups of a topic may get an answer of this age. */
+const readersAgeMsMax = 1_000
+
 export function createKafka(parts: KafkaParts): Kafka {
   const clusters = parts.clusters.map((cluster) => createCluster(cluster, parts))
+  const find = (name: string) => {
+    const found = clusters.find(({ cluster }) => cluster.name === name)
+    if (found !== undefined) return found
+    throw new KnownError('KAFKA_CLUSTER_NOT_FOUND', `there is no Kafka cluster named ${name}`)
+  }
   return {
+    clusters: parts.clusters.map((cluster) => ({
+      name: cluster.name,
+      brokers: cluster.brokers,
+      group: cluster.group,
+      replay: cluster.replay,
+      nameDeadQueue: (topic) => nameDeadQueue(cluster, topic),
+    })),
     start: () => {
-      for (const { bridge, sender, proofLoop } of clusters) {
+      for (const { bridge, sender, proofLoop, lag } of clusters) {
         bridge.start()
         sender.start()
         proofLoop.start()
+        lag.loop.start()
       }
     },
     stop: async () => {
       await Promise.all(
-        clusters.map(async ({ bridge, sender, proof, proofLoop, clients }) => {
-          await Promise.all([bridge.stop(), sender.stop(), proofLoop.stop()])
+        clusters.map(async ({ bridge, sender, proof, proofLoop, lag, clients }) => {
+          await Promise.all([bridge.stop(), sender.stop(), proofLoop.stop(), lag.loop.stop()])
           await Promise.all([proof.release(), clients.reset()])
         }),
       )
     },
     health: () => clusters.map(({ bridge }) => toHealth(bridge)),
+    listFigures: () => clusters.map(({ lag }) => lag.figures()),
+    listReaders: async (cluster, topic) => {
+      const { clients } = find(cluster)
+      try {
+        return await clients.groupOffsets.listReaders(topic, readersAgeMsMax)
+      } catch (error) {
+        throw kafkaUnavailable(cluster, error)
+      }
+    },
   }
 }
 
@@ -34,7 +62,16 @@ function createCluster(cluster: Cluster, parts: KafkaParts) {
   const bridge = createClusterBridge(cluster, parts)
   const sender = createReplaySender(cluster, clients, parts)
   const proof = createProof(cluster, clients, parts)
-  return { clients, bridge, sender, proof, proofLoop: createProofLoop(cluster, clients, parts, proof) }
+  const lag = createLagMonitor(cluster, clients, parts)
+  return {
+    cluster,
+    clients,
+    bridge,
+    sender,
+    proof,
+    lag,
+    proofLoop: createProofLoop(cluster, clients, parts, proof),
+  }
 }
 
 function createProofLoop(

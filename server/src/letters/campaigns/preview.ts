@@ -2,6 +2,8 @@
 import type { LetterId, QueueName } from '../../core/ids.ts'
 import { type Instant, usPerSecond } from '../../core/instant.ts'
 import { type Item, toListedState } from '../../core/item.ts'
+import { findClusterOfDeadQueue, nameReplayQueue } from '../../core/kafka/replay-queues.ts'
+import { findSourceQueue } from '../../core/letter.ts'
 import { findDiscardRefusal, findRedriveRefusal, type LetterRefusal } from '../../core/letter-decisions.ts'
 import type { Queue } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
@@ -56,7 +58,7 @@ export async function previewCampaign(
   const found =
     'letterIds' in selection
       ? await examineNamed(storage, spec, selection.letterIds, queues, warnings)
-      : await examineFilter(storage, spec, completeFilter(spec, selection.filter), search)
+      : await examineFilter(storage, spec, completeFilter(spec, selection.filter), queues, search)
   if (!('letterIds' in selection)) {
     const { filter } = selection
     if (filter.states === undefined) warnings.push(...(await warnAboutLeftOut(storage, spec, filter)))
@@ -89,7 +91,7 @@ export async function checkExpectedCount(storage: StoreReads, spec: CampaignSpec
   const { count, isExact } =
     'letterIds' in selection
       ? { count: selection.letterIds.length, isExact: true }
-      : await examineFilter(storage, spec, completeFilter(spec, selection.filter), search)
+      : await examineFilter(storage, spec, completeFilter(spec, selection.filter), new Map(), search)
   if (count === expectedCount || (!isExact && count < expectedCount)) return
   throw createSelectionChangedError(count, expectedCount, isExact)
 }
@@ -158,13 +160,14 @@ async function examineFilter(
   storage: StoreReads,
   spec: CampaignSpec,
   filter: LetterFilter,
+  queues: ReadonlyMap<string, Queue>,
   search: SearchLimits,
 ): Promise<Found> {
   if (!isCounted(filter) || !(await areCountsExact(storage, filter))) {
     return examineAll(storage, spec, filter, search)
   }
   const rows = await storage.countLetters({ filter, by: ['queue', 'state', 'origin', 'group'] })
-  const counted = sumCounts(spec, rows)
+  const counted = sumCounts(spec, rows, queues)
   const { limit } = spec
   if (limit !== null && counted.count > limit) {
     // The counts know the number, but not which letters are the first.
@@ -246,7 +249,11 @@ class ExaminedLetters {
       this.#count++
       add(this.#states, toListedState(letter), 1)
       if (isSent(this.#spec, letter.state)) {
-        add(this.#targets, this.#spec.target ?? letter.origin?.name ?? '', 1)
+        add(
+          this.#targets,
+          this.#spec.target ?? findSourceQueue(letter.origin) ?? letter.origin?.name ?? '',
+          1,
+        )
         add(this.#origins, letter.origin?.name ?? '', 1)
       }
       this.#queues.add(letter.queue)
@@ -270,6 +277,7 @@ class ExaminedLetters {
 function sumCounts(
   spec: CampaignSpec,
   rows: readonly LetterCount[],
+  deadQueues: ReadonlyMap<string, Queue>,
 ): Pick<Found, 'count' | 'byState' | 'targets' | 'origins' | 'queues' | 'groupIds'> {
   const states = new Map<string, number>()
   const origins = new Map<string, number>()
@@ -279,7 +287,7 @@ function sumCounts(
     count += row.count
     add(states, row.state ?? '', row.count)
     if (!isSent(spec, row.state ?? '')) continue
-    add(targets, spec.target ?? row.origin ?? '', row.count)
+    add(targets, spec.target ?? findTarget(row, deadQueues), row.count)
     add(origins, row.origin ?? '', row.count)
   }
   return {
@@ -290,6 +298,16 @@ function sumCounts(
     queues: new Set(rows.flatMap(({ queue }) => queue ?? [])),
     groupIds: new Set(rows.flatMap(({ group }) => group ?? [])),
   }
+}
+
+/**
+ * Letters of a dead-letter topic go to the queue of its cluster, other letters to the queue that they came
+ * from.
+ */
+function findTarget({ queue, origin }: LetterCount, deadQueues: ReadonlyMap<string, Queue>): string {
+  const deadQueue = deadQueues.get(queue ?? '')
+  const cluster = deadQueue === undefined ? null : findClusterOfDeadQueue(deadQueue)
+  return cluster === null ? (origin ?? '') : nameReplayQueue(cluster, 'default')
 }
 
 function sortTargets(spec: CampaignSpec, targets: ReadonlyMap<string, number>): CampaignPreview['targets'] {

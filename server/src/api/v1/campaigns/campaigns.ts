@@ -7,6 +7,7 @@ import { abortOnDisconnect } from '../../http/client-disconnect.ts'
 import { component } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
+import { describeSharedTopic, findSharedTopics, refuseSharedSample } from '../kafka/shared-topics.ts'
 import { countByStatus, LetterSummary, StatusCounts, viewSummary } from '../letters/letter-view.ts'
 import { NextCursor, pageQuery, readCursor, writeCursor } from '../values/cursor.ts'
 import { Reason } from '../values/reason.ts'
@@ -79,6 +80,11 @@ export const campaignRoutes = [
       const { signal } = abortOnDisconnect(reply)
       const preview = await letters.campaigns.preview(spec, { isCountedExactly, signal })
       const labelOf = await letters.labels(preview.sample)
+      const shared = await findSharedTopics(
+        spec.action === 'redrive' ? preview.sample.map(({ origin }) => origin) : [],
+        spec.target,
+        context,
+      )
       return {
         is_exact: preview.isExact,
         count: preview.count,
@@ -86,7 +92,7 @@ export const campaignRoutes = [
         sample: preview.sample.map((item) => viewSummary(item, labelOf(item))),
         targets: preview.targets.map((target) => ({ ...target })),
         statuses: countByStatus(preview.byState),
-        warnings: [...preview.warnings],
+        warnings: [...preview.warnings, ...shared.map(describeSharedTopic)],
       }
     },
   }),
@@ -95,7 +101,7 @@ export const campaignRoutes = [
     method: 'POST',
     path: '/api/v1/campaigns',
     operationId: 'createCampaign',
-    errors: ['TARGET_INVALID', 'SELECTION_CHANGED'],
+    errors: ['TARGET_INVALID', 'SELECTION_CHANGED', 'KAFKA_TOPIC_SHARED', 'KAFKA_UNAVAILABLE'],
     permission: 'campaign.write',
     alsoNeeds: (request) =>
       (request.body as { action?: unknown }).action === 'discard' ? 'letter.discard' : 'letter.redrive',
@@ -105,6 +111,7 @@ export const campaignRoutes = [
     schema: { body: NewCampaignSpec, response: { 200: CampaignView } },
     handler: async (request, _reply, context) => {
       const spec = await readCampaignSpec(request.body, context)
+      if (spec.action === 'redrive') await refuseSharedSample(spec, context)
       const campaign = await context
         .letters()
         .campaigns.create(spec, createAttribution(request, request.body.reason))

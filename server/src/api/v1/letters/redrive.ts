@@ -10,6 +10,7 @@ import { takeBody } from '../../http/body-reader.ts'
 import { component } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
+import { refuseSharedTopics } from '../kafka/shared-topics.ts'
 import { LetterId, nullable } from '../values/schemas.ts'
 import { createLetterNotFoundError } from './letter-detail.ts'
 import { changeEach, describeRefusal, namedFields, resolveIds } from './letter-results.ts'
@@ -41,7 +42,7 @@ export const redriveRoutes = [
     method: 'POST',
     path: '/api/v1/letters/redrive',
     operationId: 'redriveLetters',
-    errors: ['TARGET_INVALID', 'SELECTION_CHANGED'],
+    errors: ['TARGET_INVALID', 'SELECTION_CHANGED', 'KAFKA_TOPIC_SHARED', 'KAFKA_UNAVAILABLE'],
     permission: 'letter.redrive',
     summary:
       'Redrives letters to their origins, or to a target queue. Partial success: the answer has a result for each ' +
@@ -62,7 +63,13 @@ export const redriveRoutes = [
       const { target, include_dead: isDeadAllowed = false, reason, ...named } = request.body
       const letters = context.letters()
       const options = { target: target ?? null, edit: null, isDeadAllowed, isCapped: false }
-      const redriven = await changeEach(await resolveIds(named, letters), (letterIds) =>
+      const resolved = await resolveIds(named, letters)
+      await refuseSharedTopics(
+        resolved.map(({ letterId }) => letterId),
+        target ?? null,
+        context,
+      )
+      const redriven = await changeEach(resolved, (letterIds) =>
         letters.redrive(letterIds, options, createAttribution(request, reason)),
       )
       refuseTarget(
@@ -79,7 +86,13 @@ export const redriveRoutes = [
     method: 'POST',
     path: '/api/v1/letters/{id}/redrive',
     operationId: 'redriveLetter',
-    errors: ['LETTER_NOT_FOUND', 'LETTER_NOT_RETRYABLE', 'TARGET_INVALID'],
+    errors: [
+      'LETTER_NOT_FOUND',
+      'LETTER_NOT_RETRYABLE',
+      'TARGET_INVALID',
+      'KAFKA_TOPIC_SHARED',
+      'KAFKA_UNAVAILABLE',
+    ],
     permission: 'letter.redrive',
     alsoNeeds: (request) => {
       const { edit } = takeBody(request, redriveBodyReader)
@@ -112,6 +125,7 @@ async function redriveOne(request: FastifyRequest, id: string, context: ApiConte
   const letters = context.letters()
   const [letterId] = await letters.resolveIds([id])
   if (letterId === null || letterId === undefined) throw createLetterNotFoundError(id)
+  await refuseSharedTopics([letterId], target ?? null, context)
   const options = { target: target ?? null, edit, isDeadAllowed, isCapped: false }
   const [result] = await letters.redrive([letterId], options, createAttribution(request, reason))
   if (result?.isStarted !== true) throw createRefusal(id, result?.refusal ?? 'missing', spec)

@@ -1,5 +1,6 @@
 /** Finds the dead-letter topics of a cluster, and creates the dead queue of each. */
 import type { Admin } from '@platformatic/kafka'
+import { createDeadQueueReference } from '../../../core/kafka/replay-queues.ts'
 import { classifyTopic, matchesAny } from '../../../core/kafka/topic-patterns.ts'
 import { defaultPolicy } from '../../../core/queue.ts'
 import type { Engine } from '../../../engine/engine.ts'
@@ -30,13 +31,14 @@ export async function ensureDeadQueue(
   const name = nameDeadQueue(settings, topic)
   if ((await engine.getQueue(name)) !== null) return false
   const letterClass = classifyTopic(settings.classes, topic, defaultPolicy.letterClass)
+  const reference = createDeadQueueReference(settings.name)
   const attribution = {
     actor: kafkaActor,
     reason: `dead-letter topic ${topic} appeared in cluster ${settings.name}`,
     requestId: '',
   }
   try {
-    await engine.createQueue({ name, letterClass }, attribution)
+    await engine.createQueue({ name, letterClass, reference }, attribution)
     return true
   } catch (error) {
     // Another server found the topic at the same time.
