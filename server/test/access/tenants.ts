@@ -5,9 +5,11 @@ import { createApi } from '../../src/api/create-api.ts'
 import { createCaller } from '../../src/api/http/caller.ts'
 import { toHttpLimits } from '../../src/api/http/http-limits.ts'
 import type { Authorize } from '../../src/api/http/permission.ts'
+import { toDeliveryRules, toDispatchRules } from '../../src/config/delivery-rules.ts'
 import type { Identity } from '../../src/core/access/identity.ts'
 import { grantablePermissions } from '../../src/core/access/permissions.ts'
 import { systemNamespace } from '../../src/core/queue.ts'
+import { createWebhooks } from '../../src/drivers/webhook/webhooks.ts'
 import { createEngine } from '../../src/engine/create-engine.ts'
 import { KnownError } from '../../src/errors.ts'
 import { createLetters } from '../../src/letters/create-letters.ts'
@@ -59,6 +61,16 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
   const engine = createEngine(storage, { clock, isTicking: false })
   const letters = createLetters({ storage, engine, clock })
   const access = createAccess({ storage, engine, clock, sessionMs: 60_000, failedAttemptsMax: 100 })
+  const webhooks = createWebhooks({
+    storage: () => storage,
+    engine: () => engine,
+    clock,
+    deliveryRules: toDeliveryRules(testSettings()),
+    dispatchRules: toDispatchRules(testSettings()),
+    addresses: { isLoopbackAllowed: true, allowed: [] },
+    onAttempt: () => {},
+    onError: (error) => log.error({ err: error }, 'work on webhooks failed'),
+  })
   const { app, drain } = await createApi({
     version: '0.0.0-test',
     clock,
@@ -69,9 +81,7 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
     engine: () => engine,
     letters: () => letters,
     access: () => access,
-    webhooks: () => {
-      throw new Error('this server has no webhooks')
-    },
+    webhooks: () => webhooks,
     kafka: { clusters: [], health: () => [], listFigures: () => [], listReaders: async () => [] },
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
     createMetrics: (countConnections) =>
