@@ -1,6 +1,7 @@
 /**
- * Verifies the signature of a push that Redrive sent, by the Standard Webhooks specification: HMAC-SHA256 over
- * `webhook-id.webhook-timestamp.body`. It uses WebCrypto, so it works in Node, browsers and other runtimes.
+ * Verifies the signature of a push that Redrive sent, by the Standard Webhooks specification: HMAC-SHA256
+ * over `webhook-id.webhook-timestamp.body`. It uses WebCrypto, so it works in Node, browsers and other
+ * runtimes.
  */
 import { decodeBase64 } from './base64.ts'
 

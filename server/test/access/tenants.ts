@@ -9,8 +9,9 @@ import { toDeliveryRules, toDispatchRules } from '../../src/config/delivery-rule
 import type { Identity } from '../../src/core/access/identity.ts'
 import { grantablePermissions } from '../../src/core/access/permissions.ts'
 import { systemNamespace } from '../../src/core/queue.ts'
-import { createWebhooks } from '../../src/drivers/webhook/webhooks.ts'
+import { createWebhooks, type Webhooks } from '../../src/drivers/webhook/webhooks.ts'
 import { createEngine } from '../../src/engine/create-engine.ts'
+import type { Engine } from '../../src/engine/engine.ts'
 import { KnownError } from '../../src/errors.ts'
 import { createLetters } from '../../src/letters/create-letters.ts'
 import { createLetterTotals } from '../../src/ops/letter-totals.ts'
@@ -61,16 +62,7 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
   const engine = createEngine(storage, { clock, isTicking: false })
   const letters = createLetters({ storage, engine, clock })
   const access = createAccess({ storage, engine, clock, sessionMs: 60_000, failedAttemptsMax: 100 })
-  const webhooks = createWebhooks({
-    storage: () => storage,
-    engine: () => engine,
-    clock,
-    deliveryRules: toDeliveryRules(testSettings()),
-    dispatchRules: toDispatchRules(testSettings()),
-    addresses: { isLoopbackAllowed: true, allowed: [] },
-    onAttempt: () => {},
-    onError: (error) => log.error({ err: error }, 'work on webhooks failed'),
-  })
+  const webhooks = createTestWebhooks(storage, engine)
   const { app, drain } = await createApi({
     version: '0.0.0-test',
     clock,
@@ -132,4 +124,19 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
       await letters.close()
     },
   }
+}
+
+function createTestWebhooks(storage: Storage, engine: Engine): Webhooks {
+  return createWebhooks({
+    storage: () => storage,
+    engine: () => engine,
+    clock: storage.clock,
+    deliveryRules: toDeliveryRules(testSettings()),
+    dispatchRules: toDispatchRules(testSettings()),
+    addresses: { isLoopbackAllowed: true, allowed: [] },
+    onAttempt: () => {},
+    onError: (error) => {
+      throw error
+    },
+  })
 }
