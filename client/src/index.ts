@@ -96,6 +96,14 @@ export type { ProduceOptions } from './queue-api.ts'
 export type { PartitionStats, QueueStats } from './queue-stats.ts'
 export type { ItemsQuery, StoredItemCalls } from './stored-item-calls.ts'
 export type { Time } from './time.ts'
+export {
+  type VerifiedWebhook,
+  type VerifyOptions,
+  verifyWebhook,
+  type WebhookHeaders,
+  type WebhookProblem,
+  WebhookVerificationError,
+} from './verify-webhook.ts'
 export type { ErrorBody, Health, HealthCheck, ServerInfo } from './wire.ts'
 export { Dead, RetryLater } from './worker/outcome.ts'
 export type {

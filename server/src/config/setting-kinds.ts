@@ -151,7 +151,7 @@ export function list(
     default: given.default ?? [],
     allowed: `one or more ${given.allowed ?? 'texts'} separated by commas`,
     parse: (text) => {
-      if (text.trim() === '' && given.default?.length === 0) return []
+      if (text.trim() === '' && (given.default ?? []).length === 0) return []
       const entries = text.split(',').map((entry) => entry.trim())
       return entries.includes('') || !entries.every(given.isEntry ?? (() => true)) ? undefined : entries
     },

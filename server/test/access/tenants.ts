@@ -5,10 +5,13 @@ import { createApi } from '../../src/api/create-api.ts'
 import { createCaller } from '../../src/api/http/caller.ts'
 import { toHttpLimits } from '../../src/api/http/http-limits.ts'
 import type { Authorize } from '../../src/api/http/permission.ts'
+import { toDeliveryRules, toDispatchRules } from '../../src/config/delivery-rules.ts'
 import type { Identity } from '../../src/core/access/identity.ts'
 import { grantablePermissions } from '../../src/core/access/permissions.ts'
 import { systemNamespace } from '../../src/core/queue.ts'
+import { createWebhooks, type Webhooks } from '../../src/drivers/webhook/webhooks.ts'
 import { createEngine } from '../../src/engine/create-engine.ts'
+import type { Engine } from '../../src/engine/engine.ts'
 import { KnownError } from '../../src/errors.ts'
 import { createLetters } from '../../src/letters/create-letters.ts'
 import { createLetterTotals } from '../../src/ops/letter-totals.ts'
@@ -59,6 +62,7 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
   const engine = createEngine(storage, { clock, isTicking: false })
   const letters = createLetters({ storage, engine, clock })
   const access = createAccess({ storage, engine, clock, sessionMs: 60_000, failedAttemptsMax: 100 })
+  const webhooks = createTestWebhooks(storage, engine)
   const { app, drain } = await createApi({
     version: '0.0.0-test',
     clock,
@@ -69,9 +73,7 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
     engine: () => engine,
     letters: () => letters,
     access: () => access,
-    webhooks: () => {
-      throw new Error('this server has no webhooks')
-    },
+    webhooks: () => webhooks,
     kafka: { clusters: [], health: () => [], listFigures: () => [], listReaders: async () => [] },
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
     createMetrics: (countConnections) =>
@@ -122,4 +124,19 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
       await letters.close()
     },
   }
+}
+
+function createTestWebhooks(storage: Storage, engine: Engine): Webhooks {
+  return createWebhooks({
+    storage: () => storage,
+    engine: () => engine,
+    clock: storage.clock,
+    deliveryRules: toDeliveryRules(testSettings()),
+    dispatchRules: toDispatchRules(testSettings()),
+    addresses: { isLoopbackAllowed: true, allowed: [] },
+    onAttempt: () => {},
+    onError: (error) => {
+      throw error
+    },
+  })
 }

@@ -347,7 +347,7 @@ describe('a worker', () => {
       dead: {
         errorClass: 'TypeError',
         message: 'never: wrong',
-        reason: 'bad_input',
+        errorCode: 'bad_input',
         worker: worker.clientId,
       },
       fails: { errorClass: 'Error', message: 'failed', attempts: 3, stack: expect.stringContaining('at ') },

@@ -46,7 +46,7 @@ const ChannelView = component(
   }),
 )
 const ConsumerView = component(
-  'WebhookConsumer',
+  'ChannelConsumer',
   Type.Object({
     ...entityFields,
     CallbackURL: link('Where jobs of the consumer are pushed.'),
@@ -227,7 +227,7 @@ const consumerRoutes = [
   webhookRoute({
     ...reading,
     path: '/channel/{channelId}/consumers',
-    operationId: 'listWebhookConsumers',
+    operationId: 'listChannelConsumers',
     summary: 'Lists the consumers of a channel, newest first.',
     errors: ['CHANNEL_NOT_FOUND'],
     schema: { params: ChannelParams, querystring: PageParameters, response: { 200: LinkList } },
@@ -242,7 +242,7 @@ const consumerRoutes = [
   webhookRoute({
     ...reading,
     path: '/channel/{channelId}/consumer/{consumerId}',
-    operationId: 'getWebhookConsumer',
+    operationId: 'getChannelConsumer',
     summary: 'Returns a consumer.',
     errors: ['CHANNEL_NOT_FOUND', 'CONSUMER_NOT_FOUND'],
     schema: { params: ConsumerParams, response: { 200: ConsumerView } },
@@ -254,7 +254,7 @@ const consumerRoutes = [
   webhookRoute({
     ...putting,
     path: '/channel/{channelId}/consumer/{consumerId}',
-    operationId: 'putWebhookConsumer',
+    operationId: 'putChannelConsumer',
     summary: 'Creates a consumer, or replaces it.',
     errors: ['CHANNEL_NOT_FOUND', 'CONDITION_FAILED', 'UNSUPPORTED_MEDIA_TYPE'],
     openapi: formBody(
@@ -280,7 +280,7 @@ const consumerRoutes = [
     method: 'DELETE',
     permission: 'webhook.write',
     path: '/channel/{channelId}/consumer/{consumerId}',
-    operationId: 'deleteWebhookConsumer',
+    operationId: 'deleteChannelConsumer',
     summary: 'Deletes a consumer that has no jobs.',
     errors: ['CHANNEL_NOT_FOUND', 'CONSUMER_NOT_FOUND', 'CONSUMER_HAS_JOBS', 'CONDITION_FAILED'],
     openapi: {

@@ -69,7 +69,7 @@ describeStores('a campaign', (given) => {
       const id = newId()
       expect(await given.storage.getCampaign(id)).toBeNull()
       expect(await put(id, 0, 'freezing', document)).toEqual({ isPut: true })
-      const stored = { id, version: 1, state: 'freezing', document, counts: counts({}) }
+      const stored = { id, version: 1, state: 'freezing', namespace: '', document, counts: counts({}) }
       expect(await given.storage.getCampaign(id)).toEqual(stored)
       expect(await put(id, 1, 'done', { other: 1 })).toEqual({ isPut: true })
       expect(await given.storage.getCampaign(id)).toEqual({
