@@ -99,7 +99,8 @@ describe('a Kafka broker', needs(kafka), () => {
         60_000,
       )
       expect(down.output).toMatch(/\w+/)
-      // The server cannot ask Kafka which groups read the topic, so only a target that does not need it is accepted.
+      // The server cannot ask Kafka which groups read the topic, so it accepts only a target that does not
+      // need the answer.
       const ids = [body.letters[0].id]
       const refused = await server.request('POST', '/api/v1/letters/redrive', { ids, reason: 'x' })
       expect([refused.status, refused.body.error.code]).toEqual([503, 'KAFKA_UNAVAILABLE'])
