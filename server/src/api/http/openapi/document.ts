@@ -30,6 +30,12 @@ const tags = [
     description:
       'Delivery to webhook consumers: state, limits, attempts, secrets. See docs/webhook-delivery.md.',
   },
+  {
+    name: 'kafka',
+    description: 'Kafka clusters, dead-letter topics and consumer groups. See docs/kafka.md.',
+  },
+  { name: 'internal', description: 'Dead letters of Kafka topics for internal tools. See docs/kafka.md.' },
+  { name: 'access', description: 'Signing in and out with a browser. See docs/access.md.' },
   { name: 'queue-api', description: 'The Queue API in JSON and protobuf. See docs/queue-api.md.' },
   {
     name: 'dlq',
