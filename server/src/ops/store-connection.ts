@@ -189,7 +189,9 @@ function createDownState(reason: string, checkedAt: Date, publicReason = reason)
 }
 
 function toPublicReason(error: unknown): string {
-  return error instanceof KnownError ? error.publicMessage : 'see the log of the server'
+  return error instanceof KnownError
+    ? error.publicMessage
+    : 'the store did not answer as expected; see the log of the server'
 }
 
 function toReason(error: unknown): string {
