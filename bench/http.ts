@@ -3,9 +3,9 @@
  * against an empty Fastify handler. This process serves both; the client is another process.
  */
 import { fastify } from 'fastify'
-import { readSettings } from '../server/src/config/read-settings.ts'
-import { settingsTable } from '../server/src/config/settings.ts'
-import { createLogger } from '../server/src/ops/log.ts'
+import { readSettings } from '../server/src/config/settings/read-settings.ts'
+import { settingsTable } from '../server/src/config/settings/settings.ts'
+import { createLogger } from '../server/src/ops/log/log.ts'
 import { startServer } from '../server/src/server.ts'
 import type { StoreTarget } from '../server/src/storage/open-storage.ts'
 import { runHttpClient } from './http-figures.ts'

@@ -6,7 +6,7 @@
  * because two queues of one store differ in speed even without letters. The measurements alternate in short
  * slices, so that other work on the machine affects all of them.
  */
-import type { NewQueue } from '../server/src/core/queue.ts'
+import type { NewQueue } from '../server/src/core/items/queue.ts'
 import { createSystemClock } from '../server/src/system-clock.ts'
 import type { BenchOptions, StoreKind } from './arguments.ts'
 import { type BenchStore, type BenchStores, openBenchStores, storeNames } from './bench-stores.ts'

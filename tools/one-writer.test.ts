@@ -1,5 +1,5 @@
 /**
- * Proves that every write goes through the engine (server/src/engine/writer.ts), which wakes waiting
+ * Proves that every write goes through the engine (server/src/engine/writes/writer.ts), which wakes waiting
  * leases, measures and emits events. Other layers get `StoreReads`, a store without `write`; only a few
  * files may name the whole store.
  */
@@ -16,12 +16,12 @@ const filesWith = (pattern: RegExp): string[] =>
   files.filter((path) => pattern.test(readFileSync(join(sources, path), 'utf8'))).toSorted()
 
 describe('one writer', () => {
-  it('only engine/writer.ts calls storage.write', () => {
-    expect(filesWith(/\bstorage(?:\(\))?\.write\(/)).toEqual(['engine/writer.ts'])
+  it('only engine/writes/writer.ts calls storage.write', () => {
+    expect(filesWith(/\bstorage(?:\(\))?\.write\(/)).toEqual(['engine/writes/writer.ts'])
   })
 
   it('only the engine and the code that opens a store name a store with write', () => {
     const named = filesWith(/import type \{[^}]*\bStorage\b[^}]*\} from '[^']*\/contract\/storage\.ts'/)
-    expect(named).toEqual(['cli/with-storage.ts', 'engine/create-engine.ts', 'engine/writer.ts'])
+    expect(named).toEqual(['cli/with-storage.ts', 'engine/create-engine.ts', 'engine/writes/writer.ts'])
   })
 })

@@ -1,8 +1,8 @@
 /** The rules that are compared: Redrive's, and those of other programs. */
-import { toCause } from '../../server/src/core/cause.ts'
+import { toCause } from '../../server/src/core/dead-letters/cause.ts'
 import { GroupIndex } from '../../server/src/core/grouping/group-index.ts'
 import { readStack } from '../../server/src/core/grouping/read-stack.ts'
-import type { Failure } from '../../server/src/core/item.ts'
+import type { Failure } from '../../server/src/core/items/item.ts'
 import { Drain } from './drain.ts'
 import type { LabelledFailure } from './read-data.ts'
 

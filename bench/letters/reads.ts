@@ -1,5 +1,5 @@
 /** Measures the reads of an operator: counts, pages by every filter, searches. */
-import type { Instant } from '../../server/src/core/instant.ts'
+import type { Instant } from '../../server/src/core/time/instant.ts'
 import type { LetterFilter, LetterScan } from '../../server/src/storage/contract/letters.ts'
 import type { Storage } from '../../server/src/storage/contract/storage.ts'
 import { searchAll, searchLetters } from '../../server/src/storage/search/search-letters.ts'

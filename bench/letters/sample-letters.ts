@@ -2,8 +2,9 @@
  * The letters of the benchmarks, created from their number and therefore always the same: four dead queues,
  * sixty causes of very different size, and times over 30 days. Some values occur in one letter of a thousand.
  */
-import type { Instant } from '../../server/src/core/instant.ts'
-import type { NewQueue } from '../../server/src/core/queue.ts'
+
+import type { NewQueue } from '../../server/src/core/items/queue.ts'
+import type { Instant } from '../../server/src/core/time/instant.ts'
 import type { ItemToImport } from '../../server/src/storage/contract/items.ts'
 
 const usPerDay = 24 * 3600 * 1_000_000

@@ -1,4 +1,4 @@
-import type { NewQueue } from '../../server/src/core/queue.ts'
+import type { NewQueue } from '../../server/src/core/items/queue.ts'
 import { createEngine } from '../../server/src/engine/create-engine.ts'
 import type { Engine } from '../../server/src/engine/engine.ts'
 import type { Storage } from '../../server/src/storage/contract/storage.ts'

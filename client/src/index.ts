@@ -1,11 +1,11 @@
-export type { AdminCalls, AuditedOptions, ClearQuery } from './admin-calls.ts'
-export type { CallOptions } from './caller.ts'
-export type { CampaignCalls } from './campaign-calls.ts'
 export { type Client, type ClientOptions, createClient } from './client.ts'
-export type { Clock } from './clock.ts'
-export type { Content, MessageHeader, MessageKey, Payload } from './content.ts'
-export { RedriveError } from './error.ts'
-export type { GroupCalls, TitleChange } from './group-calls.ts'
+export type { CallOptions } from './http/caller.ts'
+export type { Clock } from './http/clock.ts'
+export type { Content, MessageHeader, MessageKey, Payload } from './http/content.ts'
+export { RedriveError } from './http/error.ts'
+export type { Time } from './http/time.ts'
+export type { CampaignCalls } from './letters/campaign-calls.ts'
+export type { GroupCalls, TitleChange } from './letters/group-calls.ts'
 export type {
   Cause,
   CauseReport,
@@ -17,25 +17,8 @@ export type {
   GroupReport,
   GroupsPage,
   LetterGroup,
-} from './group-wire.ts'
-export {
-  type ImportedItem,
-  type KeyedItem,
-  LeasedItem,
-  type NewItem,
-  StoredItem,
-} from './item.ts'
-export type {
-  ExtendedLeases,
-  ItemCalls,
-  Lease,
-  LeaseOptions,
-  ProduceOnceResult,
-  RetriedItem,
-  RetryOptions,
-} from './item-calls.ts'
-export type { ItemFailure } from './item-failure.ts'
-export type { Edit, LetterCalls, RedriveOptions, SelectionGuards } from './letter-calls.ts'
+} from './letters/group-wire.ts'
+export type { Edit, LetterCalls, RedriveOptions, SelectionGuards } from './letters/letter-calls.ts'
 export type {
   ArchiveFilter,
   ArchivePage,
@@ -81,7 +64,25 @@ export type {
   RedriveResult,
   RedriveResults,
   RestoreResults,
-} from './letter-wire.ts'
+} from './letters/letter-wire.ts'
+export type { AdminCalls, AuditedOptions, ClearQuery } from './queues/admin-calls.ts'
+export {
+  type ImportedItem,
+  type KeyedItem,
+  LeasedItem,
+  type NewItem,
+  StoredItem,
+} from './queues/item.ts'
+export type {
+  ExtendedLeases,
+  ItemCalls,
+  Lease,
+  LeaseOptions,
+  ProduceOnceResult,
+  RetriedItem,
+  RetryOptions,
+} from './queues/item-calls.ts'
+export type { ItemFailure } from './queues/item-failure.ts'
 export type {
   CreatedQueue,
   NewQueue,
@@ -91,11 +92,10 @@ export type {
   QueuesPage,
   QueuesQuery,
   RetryPolicy,
-} from './queue.ts'
-export type { ProduceOptions } from './queue-api.ts'
-export type { PartitionStats, QueueStats } from './queue-stats.ts'
-export type { ItemsQuery, StoredItemCalls } from './stored-item-calls.ts'
-export type { Time } from './time.ts'
+} from './queues/queue.ts'
+export type { ProduceOptions } from './queues/queue-api.ts'
+export type { PartitionStats, QueueStats } from './queues/queue-stats.ts'
+export type { ItemsQuery, StoredItemCalls } from './queues/stored-item-calls.ts'
 export {
   type VerifiedWebhook,
   type VerifyOptions,

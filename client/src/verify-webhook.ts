@@ -3,7 +3,7 @@
  * over `webhook-id.webhook-timestamp.body`. It uses WebCrypto, so it works in Node, browsers and other
  * runtimes.
  */
-import { decodeBase64 } from './base64.ts'
+import { decodeBase64 } from './http/base64.ts'
 
 export type VerifyOptions = Readonly<{
   /** How far the time of the push may differ from `now`; default: 300 seconds. */

@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '../src/clock.ts'
+import { type Clock, systemClock } from '../src/http/clock.ts'
 
 /** The system clock, extended by a count of the timers that are set. */
 export function createCountingClock(): { clock: Clock; timers: () => number } {

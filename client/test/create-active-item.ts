@@ -1,4 +1,4 @@
-import { LeasedItem } from '../src/item.ts'
+import { LeasedItem } from '../src/queues/item.ts'
 import type { ActiveItem } from '../src/worker/active-item.ts'
 
 /** An item of a worker. `number` determines its id. */

@@ -1,4 +1,4 @@
-import type { Clock } from '../src/clock.ts'
+import type { Clock } from '../src/http/clock.ts'
 
 /** A clock that only advances when a test calls `advance`. */
 export class ManualClock implements Clock {

@@ -1,4 +1,4 @@
-import type { Clock, Instant } from './core/instant.ts'
+import type { Clock, Instant } from './core/time/instant.ts'
 
 /** A clock that test suites can stop and set. Until then it shows the time of the real clock. */
 export interface AdjustableClock extends Clock {

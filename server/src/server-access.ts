@@ -11,12 +11,12 @@ import {
   type CertificateFiles,
   createCertificateWatch,
   readCertificate,
-} from './api/http/certificate.ts'
+} from './api/http/connections/certificate.ts'
 import { type Authorize, allowReads } from './api/http/permission.ts'
-import type { Settings } from './config/settings.ts'
+import type { Settings } from './config/settings/settings.ts'
 import { createLoop, type Loop } from './engine/loop.ts'
 import { KnownError } from './errors.ts'
-import type { Logger } from './ops/log.ts'
+import type { Logger } from './ops/log/log.ts'
 import { isLoopback } from './ops/loopback.ts'
 
 /**

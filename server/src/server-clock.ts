@@ -1,5 +1,5 @@
 import { type AdjustableClock, createAdjustableClock } from './adjustable-clock.ts'
-import type { Clock } from './core/instant.ts'
+import type { Clock } from './core/time/instant.ts'
 import { createSteadyClock } from './steady-clock.ts'
 import type { StoreClock } from './storage/contract/storage.ts'
 

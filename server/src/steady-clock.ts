@@ -1,4 +1,4 @@
-import type { Clock, Instant } from './core/instant.ts'
+import type { Clock, Instant } from './core/time/instant.ts'
 
 /** A clock that is set back by less than this stands still until it has caught up. */
 const heldUsMax = 1_000_000

@@ -1,4 +1,4 @@
-import type { Clock, Instant } from './core/instant.ts'
+import type { Clock, Instant } from './core/time/instant.ts'
 
 // The two clocks may differ by this much, because the wall clock has a resolution of a millisecond.
 const differenceMsMax = 2

@@ -1,7 +1,8 @@
 /** Valid values for tests. A test names only the fields that matter to it. */
-import { type Instant, usPerSecond } from '../src/core/instant.ts'
-import type { Failure, Leased, Origin, Waiting } from '../src/core/item.ts'
-import { buildQueue, type NewQueue, type Queue } from '../src/core/queue.ts'
+
+import type { Failure, Leased, Origin, Waiting } from '../src/core/items/item.ts'
+import { buildQueue, type NewQueue, type Queue } from '../src/core/items/queue.ts'
+import { type Instant, usPerSecond } from '../src/core/time/instant.ts'
 import type { NewItem } from '../src/storage/contract/items.ts'
 
 export const noon: Instant = Date.UTC(2026, 10, 15, 12) * 1_000

@@ -1,7 +1,7 @@
 /** Short ways for tests of what only PostgreSQL has. */
 import type { Client, QueryResultRow } from 'pg'
 import { createDatabase } from '../../tools/services/index.ts'
-import { toInstant } from '../src/core/instant.ts'
+import { toInstant } from '../src/core/time/instant.ts'
 import type { Command, ResultOf, Storage } from '../src/storage/contract/storage.ts'
 import type { StoreOptions } from '../src/storage/open-storage.ts'
 import { createPgClient } from '../src/storage/postgres/connection/tls-connection.ts'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { v1Routes } from '../../server/src/api/v1/routes.ts'
-import { settingsTable } from '../../server/src/config/settings.ts'
+import { settingsTable } from '../../server/src/config/settings/settings.ts'
 
 type Schema = Readonly<{
   properties?: Readonly<Record<string, Schema>>

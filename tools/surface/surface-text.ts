@@ -5,7 +5,7 @@ import {
   settingsTable,
   toEnvironmentName,
   toFlag,
-} from '../../server/src/config/settings.ts'
+} from '../../server/src/config/settings/settings.ts'
 import { errorCodes, getErrorEntry } from '../../server/src/errors.ts'
 
 /** Lists everything that users rely on by name, as text, so that a change to it shows as a diff. */

@@ -1,4 +1,4 @@
-import type { LeasedItem } from '../item.ts'
+import type { LeasedItem } from '../queues/item.ts'
 
 /** An item of a worker, from its lease until it is settled or its lease is lost. */
 export type ActiveItem = {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createActiveItem } from '../../test/create-active-item.ts'
 import { ManualClock } from '../../test/manual-clock.ts'
-import { RedriveError } from '../error.ts'
+import { RedriveError } from '../http/error.ts'
 import type { ActiveItem } from './active-item.ts'
 import { ItemLeaseRenewer } from './item-lease-renewer.ts'
 

@@ -6,8 +6,8 @@
  * that, leases end at their deadline.
  */
 import type { Client } from '../client.ts'
-import type { Clock } from '../clock.ts'
-import { RedriveError } from '../error.ts'
+import type { Clock } from '../http/clock.ts'
+import { RedriveError } from '../http/error.ts'
 import type { ActiveItem } from './active-item.ts'
 import { isUnknownCall } from './unknown-call.ts'
 

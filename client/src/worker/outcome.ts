@@ -1,5 +1,5 @@
-import { type ItemFailure, toItemFailure } from '../item-failure.ts'
-import type { Time } from '../time.ts'
+import type { Time } from '../http/time.ts'
+import { type ItemFailure, toItemFailure } from '../queues/item-failure.ts'
 
 type OutcomeOptions = Readonly<{
   /** Your own short code, for finding and counting dead letters. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createActiveItem } from '../../test/create-active-item.ts'
 import { ManualClock } from '../../test/manual-clock.ts'
-import { RedriveError } from '../error.ts'
+import { RedriveError } from '../http/error.ts'
 import { type Settlement, Settler } from './settler.ts'
 
 const completing = (number: number, partition = 0): Settlement => ({

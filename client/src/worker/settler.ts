@@ -10,11 +10,12 @@
  * then reports two of the items as missing, the first call probably settled them all, and their outcome is
  * reported as unknown.
  */
-import { computeBackoffMs } from '../backoff.ts'
+
 import type { Client } from '../client.ts'
-import { type Clock, sleep } from '../clock.ts'
-import { RedriveError } from '../error.ts'
-import { toFailureHeader } from '../item-failure.ts'
+import { computeBackoffMs } from '../http/backoff.ts'
+import { type Clock, sleep } from '../http/clock.ts'
+import { RedriveError } from '../http/error.ts'
+import { toFailureHeader } from '../queues/item-failure.ts'
 import type { ActiveItem } from './active-item.ts'
 import type { RetryRequest } from './outcome.ts'
 

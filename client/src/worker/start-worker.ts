@@ -4,10 +4,11 @@
  * All state is bounded: at most `concurrency` + `prefetch` items are leased, and if too many items wait to be
  * settled, the worker leases no more. A stopped worker leaves no timer and no call behind.
  */
-import { computeBackoffMs } from '../backoff.ts'
+
 import type { Client } from '../client.ts'
-import { type Clock, sleep } from '../clock.ts'
-import type { LeasedItem } from '../item.ts'
+import { computeBackoffMs } from '../http/backoff.ts'
+import { type Clock, sleep } from '../http/clock.ts'
+import type { LeasedItem } from '../queues/item.ts'
 import type { ActiveItem } from './active-item.ts'
 import { ItemLeaseRenewer } from './item-lease-renewer.ts'
 import { type RetryRequest, toRetryRequest } from './outcome.ts'

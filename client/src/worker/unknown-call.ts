@@ -1,4 +1,4 @@
-import { RedriveError } from '../error.ts'
+import { RedriveError } from '../http/error.ts'
 
 /** True if the server does not have the call. A missing queue or item has a code of its own. */
 export function isUnknownCall(error: unknown): boolean {

@@ -1,4 +1,4 @@
-import type { LeasedItem } from '../item.ts'
+import type { LeasedItem } from '../queues/item.ts'
 
 export type HandlerContext = Readonly<{
   queue: string

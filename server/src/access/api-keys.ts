@@ -1,5 +1,5 @@
 import type { ApiKey } from '../core/access/records.ts'
-import type { Instant } from '../core/instant.ts'
+import type { Instant } from '../core/time/instant.ts'
 import type { Attribution } from '../engine/engine.ts'
 import { createKeyText } from './api-key-text.ts'
 import { findOne, getKey, getUser } from './find-records.ts'

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Clock } from '../core/instant.ts'
+import type { Clock } from '../core/time/instant.ts'
 import type { Attribution, Engine } from '../engine/engine.ts'
 import type { AccessChange } from '../storage/contract/access.ts'
 import type { AuditEntry } from '../storage/contract/audit.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
-import { changesCredentials } from '../storage/shared/access-rows.ts'
+import { changesCredentials } from '../storage/shared/rows/access-rows.ts'
 import { retryOnConflict } from './retry-on-conflict.ts'
 
 /** Changes with their audit row. */

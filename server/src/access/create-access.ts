@@ -1,5 +1,5 @@
 import { anonymousUserId, type Identity, nobody } from '../core/access/identity.ts'
-import type { Clock } from '../core/instant.ts'
+import type { Clock } from '../core/time/instant.ts'
 import type { Engine } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
 import type { CredentialRef } from '../storage/contract/access.ts'

@@ -1,11 +1,11 @@
 /** Reads single records of access control, or throws the error that every API answers. */
 import type { ApiKey, Namespace, Role, RoleBinding, User } from '../core/access/records.ts'
 import { isStandardRole } from '../core/access/standard-roles.ts'
-import { systemNamespace } from '../core/queue.ts'
+import { systemNamespace } from '../core/items/queue.ts'
 import { KnownError } from '../errors.ts'
 import type { AccessQuery, AccessRecords } from '../storage/contract/access.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
-import { keyNotFound, namespaceNotFound } from '../storage/shared/access-rows.ts'
+import { keyNotFound, namespaceNotFound } from '../storage/shared/rows/access-rows.ts'
 
 export type AccessReads = Pick<StoreReads, 'listAccess' | 'listQueues'>
 

@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { Identity } from '../core/access/identity.ts'
-import type { Clock, Instant } from '../core/instant.ts'
+import type { Clock, Instant } from '../core/time/instant.ts'
 import { KnownError } from '../errors.ts'
 import type { CredentialHolder, CredentialRef } from '../storage/contract/access.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'

@@ -1,4 +1,4 @@
-import type { Clock, Instant } from '../core/instant.ts'
+import type { Clock, Instant } from '../core/time/instant.ts'
 import type { Engine } from '../engine/engine.ts'
 
 /** Collects when keys were used, and records the newest use of each key in one write per pass. */

@@ -1,9 +1,9 @@
 import type { Namespace, User } from '../core/access/records.ts'
-import type { Clock } from '../core/instant.ts'
-import { createKsuids } from '../core/ksuid.ts'
+import { createKsuids } from '../core/ids/ksuid.ts'
+import type { Clock } from '../core/time/instant.ts'
 import type { Attribution } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
-import { namespaceInUse } from '../storage/shared/access-rows.ts'
+import { namespaceInUse } from '../storage/shared/rows/access-rows.ts'
 import type { ChangeAccess } from './change-access.ts'
 import { type AccessReads, findOne, getNamespace, getUser } from './find-records.ts'
 

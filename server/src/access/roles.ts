@@ -1,7 +1,7 @@
 import type { Permission } from '../core/access/permissions.ts'
 import type { Role, RoleBinding } from '../core/access/records.ts'
 import { isStandardRole } from '../core/access/standard-roles.ts'
-import { systemNamespace } from '../core/queue.ts'
+import { systemNamespace } from '../core/items/queue.ts'
 import type { Attribution } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
 import { findBinding, findOne, getBindableRole, getNamespace, getRole, getUser } from './find-records.ts'

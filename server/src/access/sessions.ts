@@ -1,6 +1,6 @@
 import type { Session } from '../core/access/records.ts'
-import type { Clock, Instant } from '../core/instant.ts'
-import { addDuration, usPerMs } from '../core/instant.ts'
+import type { Clock, Instant } from '../core/time/instant.ts'
+import { addDuration, usPerMs } from '../core/time/instant.ts'
 import type { Attribution, Engine } from '../engine/engine.ts'
 import { createSecret, hashSecret } from './api-key-text.ts'
 import type { ChangeAccess } from './change-access.ts'

@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify'
 import { KnownError } from '../errors.ts'
-import { abortOnDisconnect, isClientConnected } from './http/client-disconnect.ts'
+import { abortOnDisconnect, isClientConnected } from './http/connections/client-disconnect.ts'
 
 /** Tells a lease call when to stop waiting, and whether its client is still connected. */
 export type LeaseEnd = Readonly<{ signal: AbortSignal; isConnected(): boolean }>

@@ -1,6 +1,6 @@
 import { dlqManagement, dlqMessages } from './dlq/dialects.ts'
 import { dlqRoutes } from './dlq/routes.ts'
-import type { Dialect } from './http/dialect.ts'
+import type { Dialect } from './http/answers/dialect.ts'
 import type { Route } from './http/route.ts'
 import { internal } from './internal/dialect.ts'
 import { internalDlqRoutes } from './internal/dlq.ts'

@@ -5,7 +5,7 @@
 
 import { createAccess } from '../access/create-access.ts'
 import { prepareAccess } from '../access/first-start.ts'
-import type { Settings } from '../config/settings.ts'
+import type { Settings } from '../config/settings/settings.ts'
 import type { ApiKey, User } from '../core/access/records.ts'
 import { createEngine } from '../engine/create-engine.ts'
 import type { Attribution } from '../engine/engine.ts'

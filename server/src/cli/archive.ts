@@ -1,5 +1,5 @@
-import type { LoadedSettings } from '../config/load-settings.ts'
 import { toRetention } from '../config/retention.ts'
+import type { LoadedSettings } from '../config/settings/load-settings.ts'
 import { createEngine } from '../engine/create-engine.ts'
 import { KnownError } from '../errors.ts'
 import { createLetters } from '../letters/create-letters.ts'

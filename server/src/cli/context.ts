@@ -1,4 +1,4 @@
-import type { Environment } from '../config/environment.ts'
+import type { Environment } from '../config/settings/environment.ts'
 
 /** The environment of a command, which tests can replace. */
 export type Context = Readonly<{

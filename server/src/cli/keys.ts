@@ -1,5 +1,5 @@
-import type { LoadedSettings } from '../config/load-settings.ts'
-import { systemNamespace } from '../core/queue.ts'
+import type { LoadedSettings } from '../config/settings/load-settings.ts'
+import { systemNamespace } from '../core/items/queue.ts'
 import { KnownError } from '../errors.ts'
 import { type AccessTarget, createServerTarget, type ListedKey, withStoreTarget } from './access-target.ts'
 import type { Context } from './context.ts'

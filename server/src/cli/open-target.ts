@@ -1,8 +1,8 @@
 import type { Notify } from '../config/notify.ts'
-import { openStoreTarget } from '../config/open-store-target.ts'
-import type { Secret } from '../config/secret.ts'
-import { createSecrets } from '../config/secrets.ts'
-import type { Settings } from '../config/settings.ts'
+import type { Secret } from '../config/secrets/secret.ts'
+import { createSecrets } from '../config/secrets/secrets.ts'
+import type { Settings } from '../config/settings/settings.ts'
+import { openStoreTarget } from '../config/store/open-store-target.ts'
 import type { StoreTarget } from '../storage/open-storage.ts'
 import type { Context } from './context.ts'
 

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
-import { type LoadedSettings, loadSettings } from '../config/load-settings.ts'
-import type { SettingName } from '../config/settings.ts'
+import { type LoadedSettings, loadSettings } from '../config/settings/load-settings.ts'
+import type { SettingName } from '../config/settings/settings.ts'
 import { version } from '../version.ts'
 import type { Context } from './context.ts'
 import { addSettingOptions, readFlags } from './setting-options.ts'

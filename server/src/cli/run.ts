@@ -1,6 +1,6 @@
 import { type Command, CommanderError } from 'commander'
-import { formatSuggestion } from '../config/read-settings.ts'
-import { maskStore } from '../config/store-text.ts'
+import { formatSuggestion } from '../config/settings/read-settings.ts'
+import { maskStore } from '../config/store/store-text.ts'
 import { KnownError } from '../errors.ts'
 import { findNearest } from '../find-nearest.ts'
 import type { Context } from './context.ts'

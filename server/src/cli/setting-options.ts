@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
-import type { Setting } from '../config/setting-kinds.ts'
-import { type SettingName, settingsTable, toEnvironmentName, toFlag } from '../config/settings.ts'
+import type { Setting } from '../config/settings/setting-kinds.ts'
+import { type SettingName, settingsTable, toEnvironmentName, toFlag } from '../config/settings/settings.ts'
 
 export type Flags = Readonly<Partial<Record<SettingName, string>>>
 

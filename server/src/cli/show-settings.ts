@@ -1,7 +1,7 @@
-import type { LoadedSettings } from '../config/load-settings.ts'
-import { describeOrigin } from '../config/origin.ts'
-import type { Setting } from '../config/setting-kinds.ts'
-import { type SettingName, settingsTable } from '../config/settings.ts'
+import type { LoadedSettings } from '../config/settings/load-settings.ts'
+import { describeOrigin } from '../config/settings/origin.ts'
+import type { Setting } from '../config/settings/setting-kinds.ts'
+import { type SettingName, settingsTable } from '../config/settings/settings.ts'
 import type { Context } from './context.ts'
 import { exitCodes } from './exit-codes.ts'
 

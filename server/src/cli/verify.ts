@@ -1,5 +1,5 @@
-import type { LoadedSettings } from '../config/load-settings.ts'
-import { maskStore } from '../config/store-text.ts'
+import type { LoadedSettings } from '../config/settings/load-settings.ts'
+import { maskStore } from '../config/store/store-text.ts'
 import { type Difference, describeActual, describeSubject } from '../storage/contract/difference.ts'
 import type { Context } from './context.ts'
 import { exitCodes } from './exit-codes.ts'

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
-import type { Settings } from '../config/settings.ts'
-import { maskStore } from '../config/store-text.ts'
+import type { Settings } from '../config/settings/settings.ts'
+import { maskStore } from '../config/store/store-text.ts'
 import { KnownError } from '../errors.ts'
 import type { Storage, StoreReads } from '../storage/contract/storage.ts'
 import { openStorage, openStorageToRead, type StoreOptions } from '../storage/open-storage.ts'

@@ -1,9 +1,9 @@
 /** The rules of webhook delivery that the settings make. */
-import { parseDuration } from '../core/duration.ts'
-import { usPerMs } from '../core/instant.ts'
+import { parseDuration } from '../core/time/duration.ts'
+import { usPerMs } from '../core/time/instant.ts'
 import type { BreakerRules } from '../core/webhook/delivery/breaker.ts'
 import type { DeliveryRules } from '../core/webhook/delivery-policy.ts'
-import type { Settings } from './settings.ts'
+import type { Settings } from './settings/settings.ts'
 
 export function toDeliveryRules(settings: Settings): DeliveryRules {
   return {

@@ -1,6 +1,6 @@
 /** The settings of webhook delivery. Names of other programs with the same API are in brackets. */
-import { parseDuration } from '../core/duration.ts'
-import { boolean, duration, integer, list, string } from './setting-kinds.ts'
+import { parseDuration } from '../core/time/duration.ts'
+import { boolean, duration, integer, list, string } from './settings/setting-kinds.ts'
 
 export const deliverySettings = {
   'webhooks.parallel_max': integer({

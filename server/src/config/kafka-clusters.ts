@@ -2,13 +2,19 @@
  * The setting `kafka.clusters`: a map of clusters by name. In redrive.yaml it is written as nested maps; a
  * flag or an environment variable has the same structure as JSON. docs/kafka.md describes the fields.
  */
-import { parseDuration } from '../core/duration.ts'
+
 import { type KafkaCluster, type KafkaSasl, type KafkaTls, saslMechanisms } from '../core/kafka/cluster.ts'
 import { type ReplayMode, replayModes } from '../core/kafka/replay-queues.ts'
 import { deadTopicPatterns } from '../core/kafka/topic-patterns.ts'
+import { parseDuration } from '../core/time/duration.ts'
 import { KnownError } from '../errors.ts'
-import { Secret } from './secret.ts'
-import { parsePemReference, parseReference, showPemReference, showReference } from './secret-reference.ts'
+import { Secret } from './secrets/secret.ts'
+import {
+  parsePemReference,
+  parseReference,
+  showPemReference,
+  showReference,
+} from './secrets/secret-reference.ts'
 
 export type KafkaClusterSettings = KafkaCluster<Secret>
 

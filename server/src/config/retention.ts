@@ -1,5 +1,5 @@
-import { usPerSecond } from '../core/instant.ts'
-import type { Settings } from './settings.ts'
+import { usPerSecond } from '../core/time/instant.ts'
+import type { Settings } from './settings/settings.ts'
 
 const dayUs = 24 * 3_600 * usPerSecond
 

@@ -1,7 +1,7 @@
 /** The signatures of a gateway that the settings ask for. */
 import { parseGatewaySecret } from '../core/webhook/gateway-signature.ts'
 import { KnownError } from '../errors.ts'
-import type { Settings } from './settings.ts'
+import type { Settings } from './settings/settings.ts'
 
 /** Null: requests are not signed. Throws SETTING_INVALID without a usable secret. */
 export function toGateway(settings: Settings) {

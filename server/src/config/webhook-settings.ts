@@ -1,5 +1,5 @@
 /** The settings of the webhook API. Names of other programs with the same API are in brackets. */
-import { boolean, choice, duration, integer, list, secret } from './setting-kinds.ts'
+import { boolean, choice, duration, integer, list, secret } from './settings/setting-kinds.ts'
 
 export const webhookSettings = {
   'webhooks.recovery_enabled': boolean({

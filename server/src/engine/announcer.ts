@@ -1,4 +1,4 @@
-import type { QueueName } from '../core/ids.ts'
+import type { QueueName } from '../core/ids/ids.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 
 export interface Announcer {

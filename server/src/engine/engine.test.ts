@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { openTestEngine, type TestEngine, toTexts } from '../../test/engine/test-engine.ts'
 import { bytes, minute, newItems, noon, second, toText } from '../../test/make.ts'
-import type { NewQueue } from '../core/queue.ts'
+import type { NewQueue } from '../core/items/queue.ts'
 import type { Storage } from '../storage/contract/storage.ts'
 import type { Engine } from './engine.ts'
 

@@ -9,11 +9,11 @@
  *
  * Start reading at create-engine.ts; queue-runtime.ts follows a call for one queue.
  */
-import type { ItemId, QueueName } from '../core/ids.ts'
-import type { Instant } from '../core/instant.ts'
-import type { Item, Leased } from '../core/item.ts'
-import type { NewQueue, PolicyChanges, Queue } from '../core/queue.ts'
-import type { RetryRequest } from '../core/transitions.ts'
+import type { ItemId, QueueName } from '../core/ids/ids.ts'
+import type { Item, Leased } from '../core/items/item.ts'
+import type { NewQueue, PolicyChanges, Queue } from '../core/items/queue.ts'
+import type { RetryRequest } from '../core/items/transitions.ts'
+import type { Instant } from '../core/time/instant.ts'
 import type { AuditEntry } from '../storage/contract/audit.ts'
 import type { PartitionCounts } from '../storage/contract/counts.ts'
 import type {
@@ -25,7 +25,7 @@ import type {
 } from '../storage/contract/items.ts'
 import type { QueuesQuery } from '../storage/contract/queues.ts'
 import type { EngineEvent } from './events.ts'
-import type { Writer } from './writer.ts'
+import type { Writer } from './writes/writer.ts'
 
 export interface Engine {
   createQueue(queue: NewQueue, attribution?: Attribution): Promise<Queue>

@@ -2,8 +2,8 @@
  * Events report what a committed write changed, for observers such as metrics and the log. Each write emits
  * at most a few: counts are summed per command, so that a step of 1,000 letters is one event.
  */
-import type { QueueName } from '../core/ids.ts'
-import type { Outcome } from '../core/item.ts'
+import type { QueueName } from '../core/ids/ids.ts'
+import type { Outcome } from '../core/items/item.ts'
 import type { DeliveryChange } from '../storage/contract/deliveries.ts'
 import type { Import, ImportResult, ItemChange } from '../storage/contract/items.ts'
 import type { EndRedriveResult, RedriveRefusal, RedriveResult } from '../storage/contract/letters.ts'

@@ -3,14 +3,14 @@
  * in it: every call gets the error for a queue that was never created.
  */
 import { intersectScope } from '../core/access/scope.ts'
-import type { QueueName } from '../core/ids.ts'
+import type { QueueName } from '../core/ids/ids.ts'
+import { type Queue, systemNamespace } from '../core/items/queue.ts'
 import { overlay } from '../core/overlay.ts'
-import { type Queue, systemNamespace } from '../core/queue.ts'
 import { KnownError } from '../errors.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 import { redactStorage } from '../storage/scope/redacted-storage.ts'
 import { scopeStorage } from '../storage/scope/scoped-storage.ts'
-import { checkDeadQueue, createQueueNotFoundError } from '../storage/shared/queue-checks.ts'
+import { checkDeadQueue, createQueueNotFoundError } from '../storage/shared/items/queue-checks.ts'
 import type { Engine } from './engine.ts'
 
 export type ScopedEngineParts = Readonly<{

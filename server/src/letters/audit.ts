@@ -1,4 +1,4 @@
-import type { Clock } from '../core/instant.ts'
+import type { Clock } from '../core/time/instant.ts'
 import type { Attribution } from '../engine/engine.ts'
 import type { AuditContext, AuditEntry, WriteAudit } from '../storage/contract/audit.ts'
 

@@ -2,10 +2,10 @@
  * Redrives letters automatically when the policy of their dead queue is `auto` and they are due. Safe on
  * several servers at once: the transaction that sends a letter decides whether it is still due.
  */
-import type { QueueName } from '../core/ids.ts'
-import { type Clock, type Instant, usPerSecond } from '../core/instant.ts'
-import type { Item } from '../core/item.ts'
-import { isAutomatic, type Queue } from '../core/queue.ts'
+import type { QueueName } from '../core/ids/ids.ts'
+import type { Item } from '../core/items/item.ts'
+import { isAutomatic, type Queue } from '../core/items/queue.ts'
+import { type Clock, type Instant, usPerSecond } from '../core/time/instant.ts'
 import type { Engine } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
 import type { LetterCursor, RedriveRefusal, RedriveResult } from '../storage/contract/letters.ts'

@@ -3,8 +3,8 @@
  * up to 1,000 letters is a transaction, with its counts and audit rows, so no step blocks other writes for
  * long.
  */
-import type { QueueName } from '../core/ids.ts'
-import type { Clock } from '../core/instant.ts'
+import type { QueueName } from '../core/ids/ids.ts'
+import type { Clock } from '../core/time/instant.ts'
 import { countRetriesOfDead } from '../core/webhook/delivery-policy.ts'
 import type { Attribution } from '../engine/engine.ts'
 import type { ListedState } from '../storage/contract/items.ts'

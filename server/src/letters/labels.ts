@@ -2,8 +2,9 @@
  * Gives letters the slug under which they are counted, and the group in which they are shown, so that lists,
  * filters, statistics and purges agree.
  */
-import type { GroupId } from '../core/ids.ts'
-import { toReasonSlug } from '../core/reason.ts'
+
+import { toReasonSlug } from '../core/dead-letters/reason.ts'
+import type { GroupId } from '../core/ids/ids.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 import type { Letters } from './letters.ts'
 

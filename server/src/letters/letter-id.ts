@@ -1,5 +1,5 @@
-import { type LetterId, parseLetterId } from '../core/ids.ts'
-import { convertToUuid } from '../core/ksuid.ts'
+import { type LetterId, parseLetterId } from '../core/ids/ids.ts'
+import { convertToUuid } from '../core/ids/ksuid.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/

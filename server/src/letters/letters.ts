@@ -3,9 +3,9 @@
  * background passes use these functions; none of them accesses letters in the store directly.
  */
 import type { GroupingRule } from '../core/grouping/rules.ts'
-import type { CampaignId, GroupId, LetterId, QueueName } from '../core/ids.ts'
-import type { Instant } from '../core/instant.ts'
-import type { Failure, Header, Item, Origin } from '../core/item.ts'
+import type { CampaignId, GroupId, LetterId, QueueName } from '../core/ids/ids.ts'
+import type { Failure, Header, Item, Origin } from '../core/items/item.ts'
+import type { Instant } from '../core/time/instant.ts'
 import type { Attribution } from '../engine/engine.ts'
 import type { AuditRow } from '../storage/contract/audit.ts'
 import type { CampaignCounts, CampaignLetter, CampaignLetterState } from '../storage/contract/campaigns.ts'

@@ -1,4 +1,4 @@
-import type { Clock } from '../core/instant.ts'
+import type { Clock } from '../core/time/instant.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 

@@ -1,8 +1,8 @@
 /**
  * Actions on letters that are named by id. Each step is one transaction, which also writes the audit rows.
  */
-import type { LetterId } from '../core/ids.ts'
-import type { Clock } from '../core/instant.ts'
+import type { LetterId } from '../core/ids/ids.ts'
+import type { Clock } from '../core/time/instant.ts'
 import type { Engine } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
 import type {

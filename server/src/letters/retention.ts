@@ -6,9 +6,10 @@
  * One server works at a time, in batches of one transaction each, limited by number and bytes. A batch
  * deletes exactly the rows that it archives, by the class that the queue has in that transaction.
  */
-import type { QueueName } from '../core/ids.ts'
-import { addDuration, type Clock, usPerSecond } from '../core/instant.ts'
-import { type EndedState, listArchivedStates } from '../core/letter-class.ts'
+
+import { type EndedState, listArchivedStates } from '../core/dead-letters/letter-class.ts'
+import type { QueueName } from '../core/ids/ids.ts'
+import { addDuration, type Clock, usPerSecond } from '../core/time/instant.ts'
 import type { Engine } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
 import type { LetterCursor, LetterScan } from '../storage/contract/letters.ts'

@@ -1,14 +1,14 @@
 /** Finds letters by id, or by filter within a time limit, and counts them. */
 
-import { anyClass } from '../core/cause.ts'
-import type { LetterId } from '../core/ids.ts'
-import { listCampaignIds } from '../core/letter.ts'
+import { anyClass } from '../core/dead-letters/cause.ts'
+import { listCampaignIds } from '../core/dead-letters/letter.ts'
+import type { LetterId } from '../core/ids/ids.ts'
 import type { AuditRow } from '../storage/contract/audit.ts'
 import type { CountedBy, CountedFilter, LetterFilter, LetterScan } from '../storage/contract/letters.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 import type { SearchLimits } from '../storage/search/pacer.ts'
 import { searchAll, searchLetters } from '../storage/search/search-letters.ts'
-import { areRedrivesCounted, boundCounted } from '../storage/shared/counted-filter.ts'
+import { areRedrivesCounted, boundCounted } from '../storage/shared/letters/counted-filter.ts'
 import { findCause, listCauses } from './grouping/causes.ts'
 import { createLabels } from './labels.ts'
 import { isRootId, toLetterUuid } from './letter-id.ts'

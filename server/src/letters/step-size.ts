@@ -1,7 +1,7 @@
 /**
  * Limits a transaction by bytes: many small letters are limited by their number, large ones by their size.
  */
-import type { LetterId } from '../core/ids.ts'
+import type { LetterId } from '../core/ids/ids.ts'
 import type { LetterLocation } from '../storage/contract/letters.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 import { stepBytesMax } from '../storage/shared/byte-budget.ts'

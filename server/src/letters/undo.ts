@@ -1,5 +1,5 @@
 /** Takes back what was done to many letters: restores discarded letters, and cancels redrives. */
-import type { CampaignId, LetterId } from '../core/ids.ts'
+import type { CampaignId, LetterId } from '../core/ids/ids.ts'
 import type { LetterFilter } from '../storage/contract/letters.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 import { searchAll } from '../storage/search/search-letters.ts'

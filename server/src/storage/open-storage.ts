@@ -1,4 +1,4 @@
-import type { Clock } from '../core/instant.ts'
+import type { Clock } from '../core/time/instant.ts'
 import type { CredentialSource } from './contract/credentials.ts'
 import type { Storage, StoreReads } from './contract/storage.ts'
 import type { TlsSource } from './contract/tls.ts'

@@ -1,6 +1,6 @@
 /** A server that requires keys, once for all tests of a `describe`. */
 import { afterAll, beforeAll, describe } from 'vitest'
-import type { Settings } from '../../src/config/settings.ts'
+import type { Settings } from '../../src/config/settings/settings.ts'
 import { type RunningServer, startServer } from '../../src/server.ts'
 import { createTestStore, needsOf, type StoreName } from '../conformance/support/test-stores.ts'
 import { type Answer, type Body, sendRequest } from '../http/store-server.ts'

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { convertToUuid } from '../../src/core/ksuid.ts'
+import { convertToUuid } from '../../src/core/ids/ksuid.ts'
 import { type Answer, type DlqServer, describeDlqServers, unknownId, unknownUuid } from './servers.ts'
 
 const errorBody = (code: string, message: unknown = expect.any(String), details: unknown = []) => ({

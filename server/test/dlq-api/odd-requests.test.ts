@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { convertToUuid } from '../../src/core/ksuid.ts'
+import { convertToUuid } from '../../src/core/ids/ksuid.ts'
 import fc from '../fast-check.ts'
 import { describeDlqServers, unknownId, unknownUuid } from './servers.ts'
 

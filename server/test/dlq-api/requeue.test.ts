@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { convertToUuid } from '../../src/core/ksuid.ts'
+import { convertToUuid } from '../../src/core/ids/ksuid.ts'
 import { describeDlqServers, unknownId, unknownUuid } from './servers.ts'
 
 describeDlqServers('a requeue', (api) => {

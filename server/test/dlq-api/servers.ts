@@ -1,6 +1,6 @@
 /** Servers on both stores for tests of `/api/v1/dlq`, with an operator's and a worker's calls. */
 import { afterEach, beforeAll, beforeEach } from 'vitest'
-import type { Settings } from '../../src/config/settings.ts'
+import type { Settings } from '../../src/config/settings/settings.ts'
 import { type Answer, describeServer, type StoreServer } from '../http/store-server.ts'
 import type { LogLine } from '../http/test-server.ts'
 import { createQueueClient, type QueueClient } from '../queue-api/queue-client.ts'

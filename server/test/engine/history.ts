@@ -7,7 +7,7 @@
  * end of lease alternate, and each answer is the one that the engine would have given at that moment. The
  * steps of an item form a chain, so it is enough to choose the earliest possible moment for each step.
  */
-import type { Instant } from '../../src/core/instant.ts'
+import type { Instant } from '../../src/core/time/instant.ts'
 
 /** `from`: when the call started; `to`: when it was answered. */
 export type Span = Readonly<{ from: number; to: number }>

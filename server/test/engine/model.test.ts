@@ -8,12 +8,12 @@
  */
 
 import { expect, it } from 'vitest'
-import type { Leased } from '../../src/core/item.ts'
-import { buildQueue, type NewQueue } from '../../src/core/queue.ts'
-import { isExpired } from '../../src/core/transitions.ts'
+import type { Leased } from '../../src/core/items/item.ts'
+import { buildQueue, type NewQueue } from '../../src/core/items/queue.ts'
+import { isExpired } from '../../src/core/items/transitions.ts'
 import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine, LeasedItems } from '../../src/engine/engine.ts'
-import { ItemRefused } from '../../src/engine/item-refused-error.ts'
+import { ItemRefused } from '../../src/engine/writes/item-refused-error.ts'
 import type { NewItem, SettleResult } from '../../src/storage/contract/items.ts'
 import type { Command, Results, Storage } from '../../src/storage/contract/storage.ts'
 import { expectConsistentStore } from '../conformance/support/expect-consistent-store.ts'

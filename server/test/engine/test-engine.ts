@@ -3,8 +3,8 @@
  * it.
  */
 import { expect } from 'vitest'
-import type { Instant } from '../../src/core/instant.ts'
-import type { NewQueue } from '../../src/core/queue.ts'
+import type { NewQueue } from '../../src/core/items/queue.ts'
+import type { Instant } from '../../src/core/time/instant.ts'
 import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine, LeasedItems } from '../../src/engine/engine.ts'
 import type { Storage } from '../../src/storage/contract/storage.ts'

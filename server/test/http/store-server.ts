@@ -1,6 +1,6 @@
 /** Real servers on real stores, with test hooks: tests set the clock and read the log. */
 import { afterAll, beforeAll, describe } from 'vitest'
-import type { Settings } from '../../src/config/settings.ts'
+import type { Settings } from '../../src/config/settings/settings.ts'
 import { type RunningServer, startServer } from '../../src/server.ts'
 import {
   createTestStore,

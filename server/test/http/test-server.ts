@@ -1,7 +1,7 @@
 import { afterEach } from 'vitest'
-import { readSettings } from '../../src/config/read-settings.ts'
-import { type Settings, settingsTable } from '../../src/config/settings.ts'
-import { createLogger, type Logger, type LogLevel } from '../../src/ops/log.ts'
+import { readSettings } from '../../src/config/settings/read-settings.ts'
+import { type Settings, settingsTable } from '../../src/config/settings/settings.ts'
+import { createLogger, type Logger, type LogLevel } from '../../src/ops/log/log.ts'
 import { type RunningServer, startServer } from '../../src/server.ts'
 import type { StoreTarget } from '../../src/storage/open-storage.ts'
 

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { describe, expect, it } from 'vitest'
-import { abortOnDisconnect } from '../../src/api/http/client-disconnect.ts'
+import { abortOnDisconnect } from '../../src/api/http/connections/client-disconnect.ts'
 import { route } from '../../src/api/http/route.ts'
 import { v1 } from '../../src/api/v1/dialect.ts'
 import { connectRaw } from '../http/raw-connection.ts'

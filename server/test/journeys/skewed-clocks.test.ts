@@ -1,7 +1,7 @@
 /** Servers on one PostgreSQL whose machines' clocks are five minutes ahead and behind. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { needs, requireService } from '../../../tools/services/require-service.ts'
-import { type Clock, toInstant } from '../../src/core/instant.ts'
+import { type Clock, toInstant } from '../../src/core/time/instant.ts'
 import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
 import { createLetters } from '../../src/letters/create-letters.ts'

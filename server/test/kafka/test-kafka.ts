@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { Admin, Consumer, Producer } from '@platformatic/kafka'
 import { parseKafkaClusters } from '../../src/config/kafka-clusters.ts'
-import type { Settings } from '../../src/config/settings.ts'
+import type { Settings } from '../../src/config/settings/settings.ts'
 
 export type SentRecord = Readonly<{
   topic: string

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest'
-import { convertToUuid } from '../../src/core/ksuid.ts'
+import { convertToUuid } from '../../src/core/ids/ksuid.ts'
 import { expectRefusal } from '../conformance/support/expect-refusal.ts'
 import { describeTheseStores } from '../conformance/support/test-stores.ts'
 import { aFailure, bytes, minute, noon, toText } from '../make.ts'

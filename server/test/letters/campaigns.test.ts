@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, expect, it } from 'vitest'
-import { convertToUuid } from '../../src/core/ksuid.ts'
+import { convertToUuid } from '../../src/core/ids/ksuid.ts'
 import { previewCampaign } from '../../src/letters/campaigns/preview.ts'
 import type { Campaign } from '../../src/letters/letters.ts'
 import type { Command } from '../../src/storage/contract/storage.ts'

@@ -1,6 +1,6 @@
 /** Actions on many large letters use small transactions, so that they do not block other writers for long. */
 import { afterEach, expect, it } from 'vitest'
-import type { NewQueue } from '../../src/core/queue.ts'
+import type { NewQueue } from '../../src/core/items/queue.ts'
 import type { Command } from '../../src/storage/contract/storage.ts'
 import { describeTheseStores } from '../conformance/support/test-stores.ts'
 import { day, second } from '../make.ts'

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest'
-import { defaultPolicy } from '../../src/core/queue.ts'
+import { defaultPolicy } from '../../src/core/items/queue.ts'
 import type { Storage } from '../../src/storage/contract/storage.ts'
 import { expectRefusal } from '../conformance/support/expect-refusal.ts'
 import { describeTheseStores } from '../conformance/support/test-stores.ts'

@@ -1,6 +1,6 @@
 /** A store with an engine and letters, and a clock that moves only when a test advances it. */
 
-import type { NewQueue } from '../../src/core/queue.ts'
+import type { NewQueue } from '../../src/core/items/queue.ts'
 import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
 import { createLetters } from '../../src/letters/create-letters.ts'

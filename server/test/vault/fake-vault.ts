@@ -9,7 +9,7 @@ import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Client } from 'pg'
-import type { Timers } from '../../src/config/timers.ts'
+import type { Timers } from '../../src/config/secrets/timers.ts'
 import type { VaultUnderTest } from './vault-under-test.ts'
 
 export interface FakeVault extends VaultUnderTest {

@@ -1,4 +1,4 @@
-import type { Timers } from '../../src/config/timers.ts'
+import type { Timers } from '../../src/config/secrets/timers.ts'
 
 export interface ManualTimers extends Timers {
   /** Advances the clock: runs the timers that become due, each at its time, and waits for their work. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { Secret } from '../../src/config/secret.ts'
+import { Secret } from '../../src/config/secrets/secret.ts'
 import { createGatewaySignature } from '../../src/core/webhook/gateway-signature.ts'
 import { startTestServer } from '../http/test-server.ts'
 import { bytes } from '../make.ts'

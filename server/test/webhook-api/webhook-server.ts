@@ -1,5 +1,5 @@
 /** Servers on both stores for tests of the webhook API, and short functions to call it. */
-import type { Settings } from '../../src/config/settings.ts'
+import type { Settings } from '../../src/config/settings/settings.ts'
 import { describeServer, type StoreServer } from '../http/store-server.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests read the fields that they expect, at any depth

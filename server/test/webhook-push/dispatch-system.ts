@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe } from 'vitest'
 import { needs } from '../../../tools/services/require-service.ts'
-import { type Clock, usPerSecond } from '../../src/core/instant.ts'
+import { type Clock, usPerSecond } from '../../src/core/time/instant.ts'
 import type { DeliveryRules } from '../../src/core/webhook/delivery-policy.ts'
 import type { WebhookBroker } from '../../src/drivers/webhook/broker/broker.ts'
 import { createBroker } from '../../src/drivers/webhook/broker/create-broker.ts'

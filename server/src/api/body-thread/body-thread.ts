@@ -5,7 +5,7 @@
  */
 import { Worker } from 'node:worker_threads'
 import { KnownError } from '../../errors.ts'
-import type { BodyFacts, BodyReader } from '../http/body-reader.ts'
+import type { BodyFacts, BodyReader } from '../http/bodies/body-reader.ts'
 import { decodeError, type ThreadReply, type ThreadRequest } from './thread-messages.ts'
 
 /** Bodies and payloads from this size on are read by the thread. */

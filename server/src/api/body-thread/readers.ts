@@ -1,5 +1,5 @@
 /** All readers that the body thread can run, by name. A test compares them with the route table. */
-import type { BodyReader } from '../http/body-reader.ts'
+import type { BodyReader } from '../http/bodies/body-reader.ts'
 import { produceMessageReader } from '../queue/items/produce-body.ts'
 import { importMessageReader } from '../queue/storage/import-body.ts'
 import { captureBodyReader } from '../v1/letters/capture-body.ts'

@@ -3,7 +3,7 @@
  * copied.
  */
 import { type ErrorCode, KnownError } from '../../errors.ts'
-import type { BodyFacts } from '../http/body-reader.ts'
+import type { BodyFacts } from '../http/bodies/body-reader.ts'
 import { type FieldFault, InvalidRequest } from '../http/validation/invalid-request.ts'
 
 export type ThreadRequest = Readonly<{ call: number; bytes: Uint8Array }> &

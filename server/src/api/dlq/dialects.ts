@@ -4,7 +4,7 @@
  */
 import { Type } from 'typebox'
 import type { KnownError } from '../../errors.ts'
-import type { Dialect } from '../http/dialect.ts'
+import type { Dialect } from '../http/answers/dialect.ts'
 import { describedWith } from '../http/openapi/annotations.ts'
 import { type FieldFault, InvalidRequest } from '../http/validation/invalid-request.ts'
 import { v1 } from '../v1/dialect.ts'

@@ -1,4 +1,4 @@
-import { findKsuidProblem } from '../../core/ksuid.ts'
+import { findKsuidProblem } from '../../core/ids/ksuid.ts'
 import { InvalidRequest } from '../http/validation/invalid-request.ts'
 
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i

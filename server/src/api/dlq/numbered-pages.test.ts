@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest'
-import type { Item } from '../../core/item.ts'
+import type { Item } from '../../core/items/item.ts'
 import { KnownError } from '../../errors.ts'
 import type { LetterSearch, Letters } from '../../letters/letters.ts'
 import { readNumberedPage } from './numbered-pages.ts'

@@ -8,7 +8,7 @@
  * If the counts do not contain the total (for a search by text or time), the letters are counted by reading
  * on for up to `countMsMax`. A total that is not exact is the number found so far, and grows with every call.
  */
-import type { Item } from '../../core/item.ts'
+import type { Item } from '../../core/items/item.ts'
 import { KnownError } from '../../errors.ts'
 import type { Letters } from '../../letters/letters.ts'
 import type { LetterCursor, LetterFilter, LetterOrder } from '../../storage/contract/letters.ts'

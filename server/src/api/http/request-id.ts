@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { hostname } from 'node:os'
-import { usPerMs } from '../../core/instant.ts'
-import { createXidGenerator } from '../../core/xid.ts'
+import { createXidGenerator } from '../../core/ids/xid.ts'
+import { usPerMs } from '../../core/time/instant.ts'
 
 // Bounded, and without characters that have a meaning in a log, a header or a page.
 const safe = /^[A-Za-z0-9][A-Za-z0-9._:/+=@-]{0,127}$/

@@ -3,7 +3,7 @@
  * permission of the route. It is the only place where the API applies namespaces: handlers use the parts of
  * their context and cannot see anything else.
  */
-import { systemNamespace } from '../../core/queue.ts'
+import { systemNamespace } from '../../core/items/queue.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'
 import { redactStorage } from '../../storage/scope/redacted-storage.ts'
 import { scopeStorage } from '../../storage/scope/scoped-storage.ts'

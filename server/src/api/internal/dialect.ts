@@ -1,7 +1,7 @@
 /** `/internal/v1`: the operations API of workers on Kafka. Its errors have the format of RFC 9457. */
 import { Type } from 'typebox'
 import type { KnownError } from '../../errors.ts'
-import type { Dialect } from '../http/dialect.ts'
+import type { Dialect } from '../http/answers/dialect.ts'
 import { InvalidRequest } from '../http/validation/invalid-request.ts'
 import { v1 } from '../v1/dialect.ts'
 

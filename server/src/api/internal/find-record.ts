@@ -1,5 +1,5 @@
 /** Finds the letter of a record by its place in its dead-letter topic. */
-import type { LetterId } from '../../core/ids.ts'
+import type { LetterId } from '../../core/ids/ids.ts'
 import { KnownError } from '../../errors.ts'
 import { nameReference } from '../../letters/envelope/read-record.ts'
 import type { ApiContext } from '../context.ts'

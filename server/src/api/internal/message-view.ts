@@ -1,7 +1,7 @@
 /** A dead letter as a message of its dead-letter topic, with the fields of the envelope. */
 import { type Static, Type } from 'typebox'
-import type { Item } from '../../core/item.ts'
-import { toLetterStatus } from '../../ops/letter-status.ts'
+import type { Item } from '../../core/items/item.ts'
+import { toLetterStatus } from '../../ops/metrics/letter-status.ts'
 import { component } from '../http/openapi/annotations.ts'
 import { formatInstant } from '../http/wire/wire-time.ts'
 import { KeyView, PayloadView, viewKey, viewPayload } from '../v1/values/content-view.ts'

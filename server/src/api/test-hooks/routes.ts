@@ -3,7 +3,7 @@
  * with `--test-hooks`, which is refused unless it listens on loopback.
  */
 import { Type } from 'typebox'
-import { parseDuration } from '../../core/duration.ts'
+import { parseDuration } from '../../core/time/duration.ts'
 import { KnownError } from '../../errors.ts'
 import { type Route, route } from '../http/route.ts'
 import { formatInstant, parseInstant } from '../http/wire/wire-time.ts'

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { errorCodes, KnownError } from '../../errors.ts'
-import type { Dialect } from '../http/dialect.ts'
+import type { Dialect } from '../http/answers/dialect.ts'
 import { describedWith } from '../http/openapi/annotations.ts'
 import { InvalidRequest } from '../http/validation/invalid-request.ts'
 import { checkJsonSize, plainJsonValuesMax } from '../http/wire/json-size.ts'

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
-import { formatDuration } from '../../core/duration.ts'
-import { usPerMs } from '../../core/instant.ts'
+import { formatDuration } from '../../core/time/duration.ts'
+import { usPerMs } from '../../core/time/instant.ts'
 import { component } from '../http/openapi/annotations.ts'
 import { route } from '../http/route.ts'
 import { v1 } from './dialect.ts'

@@ -1,9 +1,9 @@
 /** Broadcasts: the body is the payload, and headers have everything else. */
 import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
-import { addDuration } from '../../core/instant.ts'
-import { type Header, payloadBytesMax } from '../../core/item.ts'
-import { findTextFault } from '../../core/storable-text.ts'
+import { type Header, payloadBytesMax } from '../../core/items/item.ts'
+import { findTextFault } from '../../core/text/storable-text.ts'
+import { addDuration } from '../../core/time/instant.ts'
 import type { BroadcastFault, BroadcastRefusal } from '../../core/webhook/broadcast.ts'
 import { type ErrorCode, KnownError } from '../../errors.ts'
 import type { ApiContext } from '../context.ts'

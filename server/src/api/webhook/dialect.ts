@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
-import type { Dialect } from '../http/dialect.ts'
+import type { Dialect } from '../http/answers/dialect.ts'
 
 const ownPaths = /^\/(?:channels?|producers?|dlq-status|job-status|_status)(?:\/|$)/
 const givenTypes = new WeakMap<object, string>()

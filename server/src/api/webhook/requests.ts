@@ -1,9 +1,9 @@
 /** Parts of requests that several routes read: forms, conditions, tokens and the positions of pages. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type TObject, Type } from 'typebox'
-import { formatHttpDate, parseHttpDate } from '../../core/http-date.ts'
-import { type Instant, toDate } from '../../core/instant.ts'
-import { findTextFault } from '../../core/storable-text.ts'
+import { findTextFault } from '../../core/text/storable-text.ts'
+import { formatHttpDate, parseHttpDate } from '../../core/time/http-date.ts'
+import { type Instant, toDate } from '../../core/time/instant.ts'
 import { checkGatewaySignature } from '../../core/webhook/gateway-signature.ts'
 import { formatPageCursor, parsePageCursor } from '../../core/webhook/page-cursor.ts'
 import type { ChangeCondition, ConditionRefusal } from '../../core/webhook/put.ts'

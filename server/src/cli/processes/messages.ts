@@ -1,5 +1,5 @@
 /** The messages between the supervisor and the processes that it started, sent as JSON. */
-import type { MetricReport } from '../../ops/combined-metrics.ts'
+import type { MetricReport } from '../../ops/metrics/combined-metrics.ts'
 
 export type ToSupervisor =
   /** The process serves requests. */

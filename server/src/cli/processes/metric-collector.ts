@@ -1,4 +1,4 @@
-import { addTotals, keepTotals, type MetricReport } from '../../ops/combined-metrics.ts'
+import { addTotals, keepTotals, type MetricReport } from '../../ops/metrics/combined-metrics.ts'
 
 /** A process that can be asked for its metrics. */
 export type MetricSource = Readonly<{ number: number; requestReport(id: number): void }>

@@ -8,7 +8,7 @@
  *
  * The processes share nothing but the port and the database: they are N servers on one PostgreSQL.
  */
-import type { MetricReport } from '../../ops/combined-metrics.ts'
+import type { MetricReport } from '../../ops/metrics/combined-metrics.ts'
 import type { StopSignal } from '../stop-signals.ts'
 import type { ToSupervisor } from './messages.ts'
 import { MetricCollector } from './metric-collector.ts'

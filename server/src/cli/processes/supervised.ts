@@ -1,5 +1,5 @@
 /** The side of a process that a supervisor started: see `supervise.ts`. */
-import type { MetricReport } from '../../ops/combined-metrics.ts'
+import type { MetricReport } from '../../ops/metrics/combined-metrics.ts'
 import type { StopSignal, StopSignals } from '../stop-signals.ts'
 import type { ToProcess, ToSupervisor } from './messages.ts'
 

@@ -1,5 +1,5 @@
 /** Decides where a caller may act. */
-import { systemNamespace } from '../queue.ts'
+import { systemNamespace } from '../items/queue.ts'
 import { isSystemPermission, type Permission } from './permissions.ts'
 
 /** The permissions of a user in one namespace: those of all roles that are bound there. */

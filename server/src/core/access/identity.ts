@@ -1,4 +1,4 @@
-import { systemNamespace } from '../queue.ts'
+import { systemNamespace } from '../items/queue.ts'
 import type { Grants } from './grants.ts'
 import { grantablePermissions } from './permissions.ts'
 

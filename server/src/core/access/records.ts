@@ -1,5 +1,5 @@
 /** The records of access control: who exists, and what they may do. The Queue API defines their fields. */
-import type { Instant } from '../instant.ts'
+import type { Instant } from '../time/instant.ts'
 import type { Permission } from './permissions.ts'
 
 /** `keyTag`: the tag of new keys that are limited to the namespace; empty: none. */

@@ -3,7 +3,7 @@
  * failure, without the message. Payloads and keys are replaced as a whole, and the values of headers that
  * carry secrets.
  */
-import type { Header } from '../item.ts'
+import type { Header } from '../items/item.ts'
 
 export const redactedText = '[redacted]'
 const redactedBytes = new TextEncoder().encode(redactedText)

@@ -2,7 +2,7 @@
  * The groups of one queue, as the template miner needs them: by fingerprint, and by origin and bucket. A
  * store that is the only writer of its groups keeps one for each queue. It must be equal to the stored rows.
  */
-import type { Cause } from '../cause.ts'
+import type { Cause } from '../dead-letters/cause.ts'
 import { candidatesMax, type GroupMatch, type GroupTemplate, matchGroup } from './match-group.ts'
 
 /** A group without a bucket takes no letters of other causes. */

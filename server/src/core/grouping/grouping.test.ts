@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { aFailure } from '../../../test/make.ts'
-import { toCause } from '../cause.ts'
-import type { Failure } from '../item.ts'
+import { toCause } from '../dead-letters/cause.ts'
+import type { Failure } from '../items/item.ts'
 import { GroupIndex } from './group-index.ts'
 
 type Told = Partial<Pick<Failure, 'errorClass' | 'message' | 'stack'>>

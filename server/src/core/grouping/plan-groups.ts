@@ -3,7 +3,7 @@
  * which groups change. Equal to deciding one after the other, so that a batch of letters gets the same groups
  * as single letters.
  */
-import type { Cause } from '../cause.ts'
+import type { Cause } from '../dead-letters/cause.ts'
 import { GroupIndex, type IndexedGroup } from './group-index.ts'
 
 /** `key` names the cause in the plan. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { toCause } from '../cause.ts'
+import { toCause } from '../dead-letters/cause.ts'
 import { compileRules, findRuleProblem, type GroupingRule, ruleBounds } from './rules.ts'
 
 const failure = (message: string) => ({

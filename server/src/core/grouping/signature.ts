@@ -10,7 +10,7 @@
  *     root at: com.example.Store.load
  *     at: com.example.Listener.on
  */
-import { cutText } from '../storable-text.ts'
+import { cutText } from '../text/storable-text.ts'
 import { isVariable, readTemplate, type Token, writeTemplate } from './template.ts'
 
 export type Signature = Readonly<{

@@ -1,5 +1,5 @@
 /** The title of a group: what a person would write about the failure. */
-import { cutText, toStorableText } from '../storable-text.ts'
+import { cutText, toStorableText } from '../text/storable-text.ts'
 import { readSignature, type Signature } from './signature.ts'
 import { longHole, writeTemplate } from './template.ts'
 

@@ -3,8 +3,9 @@
  * did not die again: no death arrived within a grace time after that, and the dead-letter topics have been
  * read past that time. A death is no matter of this decision: it ends the redrive at once, as failed.
  */
-import type { Instant } from '../instant.ts'
-import type { Failure } from '../item.ts'
+
+import type { Failure } from '../items/item.ts'
+import type { Instant } from '../time/instant.ts'
 
 export type SentRecord = Readonly<{
   topic: string

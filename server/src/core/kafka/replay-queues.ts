@@ -3,7 +3,7 @@
  * leases it and sends it. So redrives, campaigns and automatic redrives need to know nothing about Kafka, and
  * a redrive waits in its queue while the cluster is down. Each cluster has one queue for each way to send.
  */
-import type { QueueName } from '../ids.ts'
+import type { QueueName } from '../ids/ids.ts'
 
 /**
  * - `topic`: to the original topic, and refused if other consumer groups read it too.

@@ -2,9 +2,10 @@
  * A redriven record that died again in Kafka returns to its letter. Its death can arrive late: after the
  * outcome of the redrive was already decided, or more than once.
  */
-import type { Instant } from '../instant.ts'
-import type { ItemHead, LeasedHead, RedriveRecord } from '../item.ts'
-import { copyBase, isRedriving, redriveHolder } from '../letter.ts'
+
+import { copyBase, isRedriving, redriveHolder } from '../dead-letters/letter.ts'
+import type { ItemHead, LeasedHead, RedriveRecord } from '../items/item.ts'
+import type { Instant } from '../time/instant.ts'
 
 /**
  * - `end`: the redrive is in progress, and ends as failed.

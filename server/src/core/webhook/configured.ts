@@ -1,5 +1,5 @@
 /** Producers, channels and consumers as the configuration file lists them. */
-import type { Delivery } from '../queue.ts'
+import type { Delivery } from '../items/queue.ts'
 
 export type ConfiguredEntity = Readonly<{ id: string; name?: string; token?: string }>
 export type ConfiguredConsumer = ConfiguredEntity &

@@ -1,5 +1,5 @@
 /** The names of the queues of a webhook consumer. */
-import type { QueueName } from '../ids.ts'
+import type { QueueName } from '../ids/ids.ts'
 
 const partMax = 120
 const plain = /^[A-Za-z0-9._-]+$/

@@ -1,8 +1,9 @@
 /** The policy of the queue of a webhook consumer: its timeouts and retries. */
-import { usPerMs } from '../instant.ts'
-import type { Failure } from '../item.ts'
-import { type Delivery, foreverUs, type PolicyChanges } from '../queue.ts'
-import { retriesExhausted } from '../transitions.ts'
+
+import type { Failure } from '../items/item.ts'
+import { type Delivery, foreverUs, type PolicyChanges } from '../items/queue.ts'
+import { retriesExhausted } from '../items/transitions.ts'
+import { usPerMs } from '../time/instant.ts'
 
 /** The rules that hold for all consumers. They come from the settings. */
 export type DeliveryRules = Readonly<{

@@ -1,7 +1,7 @@
 /** The signature of requests to the gateway: `X-Broker-Signature: t=<unix seconds>,v1=<lowercase hex>`. */
 // biome-ignore lint/style/noRestrictedImports: an HMAC is a pure function and does no I/O.
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { type Instant, usPerSecond } from '../instant.ts'
+import { type Instant, usPerSecond } from '../time/instant.ts'
 import { decodeBase64 } from './base64.ts'
 
 /** `malformed`: also a missing header. */

@@ -3,8 +3,9 @@
  * counter is the position of the job in the fan-out of that message. So the id of a job leads to its message,
  * and the fan-out of the message leads to its queue and its item, without a table of jobs.
  */
-import type { Instant } from '../instant.ts'
-import { createXidGenerator, parseXid } from '../xid.ts'
+
+import { createXidGenerator, parseXid } from '../ids/xid.ts'
+import type { Instant } from '../time/instant.ts'
 
 export type JobPosition = Readonly<{
   messageNumber: number

@@ -1,7 +1,8 @@
 /** Cursors of the webhook lists: base64 of `<xid>|<createdAt>`, for example `cv0…g|2026-11-18T12:00:00Z`. */
-import { type Instant, instantMax, instantMin } from '../instant.ts'
-import { parseIsoInstant } from '../iso-time.ts'
-import { isXid } from '../xid.ts'
+
+import { isXid } from '../ids/xid.ts'
+import { type Instant, instantMax, instantMin } from '../time/instant.ts'
+import { parseIsoInstant } from '../time/iso-time.ts'
 
 /** The last row of a page: lists are sorted by creation time, then id. */
 export type PageCursor = Readonly<{ id: string; createdAt: Instant }>

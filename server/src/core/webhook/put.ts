@@ -1,6 +1,6 @@
 /** Decides what a PUT of a producer, channel or consumer changes. */
-import { toWholeSecond } from '../http-date.ts'
-import { type Instant, usPerSecond } from '../instant.ts'
+import { toWholeSecond } from '../time/http-date.ts'
+import { type Instant, usPerSecond } from '../time/instant.ts'
 
 /**
  * The condition of a change. `any`: none, for the configuration file. `unmodified-since`: the value of the

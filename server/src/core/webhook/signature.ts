@@ -5,7 +5,7 @@
  */
 // biome-ignore lint/style/noRestrictedImports: an HMAC is a pure function and does no I/O.
 import { createHmac } from 'node:crypto'
-import { addDuration, type Instant, usPerSecond } from '../instant.ts'
+import { addDuration, type Instant, usPerSecond } from '../time/instant.ts'
 import { decodeBase64, encodeBase64 } from './base64.ts'
 
 /** The headers of a Standard Webhooks signature. */

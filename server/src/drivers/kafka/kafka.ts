@@ -6,8 +6,9 @@
  * letters, and `proof/` finds their outcome. `lag/` compares the offsets of consumer groups with their
  * topics.
  */
-import type { Instant } from '../../core/instant.ts'
+
 import type { ReplayMode } from '../../core/kafka/replay-queues.ts'
+import type { Instant } from '../../core/time/instant.ts'
 
 export interface Kafka {
   readonly clusters: readonly KafkaClusterFacts[]

@@ -1,5 +1,5 @@
-import type { Clock } from '../../core/instant.ts'
 import type { KafkaCluster, ReadText } from '../../core/kafka/cluster.ts'
+import type { Clock } from '../../core/time/instant.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'
 

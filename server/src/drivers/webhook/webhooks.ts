@@ -1,6 +1,6 @@
 /** The parts of a server that handle webhooks: the broker, the dispatcher and the changes by operators. */
-import type { Clock } from '../../core/instant.ts'
-import { addDuration } from '../../core/instant.ts'
+import type { Clock } from '../../core/time/instant.ts'
+import { addDuration } from '../../core/time/instant.ts'
 import type { DeliveryRules } from '../../core/webhook/delivery-policy.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { createLoop } from '../../engine/loop.ts'

@@ -1,5 +1,5 @@
 /** The causes of the letters that failed again in a campaign, or whose outcome is unknown, for its report. */
-import type { GroupId, LetterId } from '../../core/ids.ts'
+import type { GroupId, LetterId } from '../../core/ids/ids.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'
 import type { Campaign, CampaignCauses } from '../letters.ts'
 

@@ -1,5 +1,5 @@
-import type { QueueName } from '../../core/ids.ts'
-import type { Queue } from '../../core/queue.ts'
+import type { QueueName } from '../../core/ids/ids.ts'
+import type { Queue } from '../../core/items/queue.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'
 
 /**

@@ -7,7 +7,7 @@
  * server that knows only older versions refuses a newer document, so it can neither misread a campaign nor
  * overwrite it.
  */
-import type { LetterId } from '../../core/ids.ts'
+import type { LetterId } from '../../core/ids/ids.ts'
 import { KnownError } from '../../errors.ts'
 import type { CampaignCounts, CampaignDocument, StoredCampaign } from '../../storage/contract/campaigns.ts'
 import type { LetterCursor, LetterFilter } from '../../storage/contract/letters.ts'

@@ -1,4 +1,4 @@
-import { addDuration, type Clock, type Instant } from '../../core/instant.ts'
+import { addDuration, type Clock, type Instant } from '../../core/time/instant.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { HeldLock } from '../../storage/contract/locks.ts'
 

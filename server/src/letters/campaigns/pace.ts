@@ -3,7 +3,7 @@
  * During the ramp, the rate grows linearly from zero. The bucket is stored in the campaign document, so a
  * restart or another server continues at the same speed.
  */
-import { type Instant, usPerSecond } from '../../core/instant.ts'
+import { type Instant, usPerSecond } from '../../core/time/instant.ts'
 import type { CampaignSpec } from '../letters.ts'
 
 export type Pace = Readonly<{

@@ -2,7 +2,7 @@
  * Reads the next letters of a campaign while the previous ones are being sent, so that the store is busy
  * between two steps. The step that sends the letters checks them again, so outdated reads do no harm.
  */
-import type { CampaignId } from '../../core/ids.ts'
+import type { CampaignId } from '../../core/ids/ids.ts'
 import type { CampaignLetter } from '../../storage/contract/campaigns.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'
 import { countFitting } from '../step-size.ts'

@@ -1,11 +1,16 @@
 /** Previews a campaign: what it would do now. Reads only, for about one second at most. */
-import type { LetterId, QueueName } from '../../core/ids.ts'
-import { type Instant, usPerSecond } from '../../core/instant.ts'
-import { type Item, toListedState } from '../../core/item.ts'
+
+import { findSourceQueue } from '../../core/dead-letters/letter.ts'
+import {
+  findDiscardRefusal,
+  findRedriveRefusal,
+  type LetterRefusal,
+} from '../../core/dead-letters/letter-decisions.ts'
+import type { LetterId, QueueName } from '../../core/ids/ids.ts'
+import { type Item, toListedState } from '../../core/items/item.ts'
+import type { Queue } from '../../core/items/queue.ts'
 import { findClusterOfDeadQueue, nameReplayQueue } from '../../core/kafka/replay-queues.ts'
-import { findSourceQueue } from '../../core/letter.ts'
-import { findDiscardRefusal, findRedriveRefusal, type LetterRefusal } from '../../core/letter-decisions.ts'
-import type { Queue } from '../../core/queue.ts'
+import { type Instant, usPerSecond } from '../../core/time/instant.ts'
 import { KnownError } from '../../errors.ts'
 import type { LetterCount, LetterFilter, ListedLetter } from '../../storage/contract/letters.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'

@@ -9,8 +9,8 @@
  * Only freezing takes two transactions, because its progress is known only after the first one. After a crash
  * between them, the step is repeated from where it started and skips letters that are already in the set.
  */
-import type { CampaignId } from '../../core/ids.ts'
-import type { Clock } from '../../core/instant.ts'
+import type { CampaignId } from '../../core/ids/ids.ts'
+import type { Clock } from '../../core/time/instant.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { KnownError } from '../../errors.ts'
 import type { WriteAudit } from '../../storage/contract/audit.ts'

@@ -1,5 +1,5 @@
 /** Validates the specification of a campaign and resolves which letters it selects. */
-import { findTextFault } from '../../core/storable-text.ts'
+import { findTextFault } from '../../core/text/storable-text.ts'
 import { KnownError } from '../../errors.ts'
 import type { ListedState } from '../../storage/contract/items.ts'
 import type { LetterFilter } from '../../storage/contract/letters.ts'

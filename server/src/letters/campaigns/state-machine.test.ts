@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import fc from '../../../test/fast-check.ts'
 import { noon, second } from '../../../test/make.ts'
-import type { Instant } from '../../core/instant.ts'
+import type { Instant } from '../../core/time/instant.ts'
 import type { CampaignCounts } from '../../storage/contract/campaigns.ts'
 import type { CampaignSpec } from '../letters.ts'
 import { decodeDocument, encodeDocument } from './document.ts'

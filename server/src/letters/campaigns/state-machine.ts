@@ -8,7 +8,7 @@
  *
  * It keeps no state of its own, so after a crash this or another server computes the same step.
  */
-import { type Instant, usPerSecond } from '../../core/instant.ts'
+import { type Instant, usPerSecond } from '../../core/time/instant.ts'
 import { KnownError } from '../../errors.ts'
 import type { CampaignCounts } from '../../storage/contract/campaigns.ts'
 import type { LetterCursor } from '../../storage/contract/letters.ts'

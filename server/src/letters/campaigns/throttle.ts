@@ -4,7 +4,7 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { CampaignId } from '../../core/ids.ts'
+import type { CampaignId } from '../../core/ids/ids.ts'
 
 export interface Throttle {
   /** Starts a pause after `workedMs` of work, long enough that the work was `share` of the time. */

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { CampaignId } from '../../core/ids.ts'
+import type { CampaignId } from '../../core/ids/ids.ts'
 import { KnownError } from '../../errors.ts'
 import type { Campaign } from '../letters.ts'
 

@@ -1,6 +1,6 @@
 /** Reads the parts of an envelope that are kept byte for byte: value, key and headers. */
-import type { Header } from '../../core/item.ts'
-import { splitElements, splitFields } from '../../core/json-text.ts'
+import type { Header } from '../../core/items/item.ts'
+import { splitElements, splitFields } from '../../core/text/json-text.ts'
 import { cleanText, describeKind, isObject, oddCharacters, type Problems } from './fields.ts'
 
 const headersMax = 1_000

@@ -1,9 +1,9 @@
 /** Reads single fields of an envelope. A field that cannot be read is a problem; a missing field is not. */
 import { createHash } from 'node:crypto'
-import { type Instant, usPerMs } from '../../core/instant.ts'
-import { parseIsoInstant } from '../../core/iso-time.ts'
-import { splitFields } from '../../core/json-text.ts'
-import { cutText, isStorableText, toStorableText } from '../../core/storable-text.ts'
+import { splitFields } from '../../core/text/json-text.ts'
+import { cutText, isStorableText, toStorableText } from '../../core/text/storable-text.ts'
+import { type Instant, usPerMs } from '../../core/time/instant.ts'
+import { parseIsoInstant } from '../../core/time/iso-time.ts'
 
 export type Json = Readonly<Record<string, unknown>>
 

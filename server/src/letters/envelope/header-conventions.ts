@@ -6,7 +6,7 @@
  * The origin is read from the headers of one tool only, and so is the failure: mixing two tools could name a
  * record that never existed. Fields of the envelope itself take precedence over headers.
  */
-import type { Header } from '../../core/item.ts'
+import type { Header } from '../../core/items/item.ts'
 import { Fields, type Json, Problems } from './fields.ts'
 
 /** Fields of an envelope, each with the header that holds it. */

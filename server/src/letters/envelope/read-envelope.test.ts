@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import fc from '../../../test/fast-check.ts'
 import { bytes, noon, toText } from '../../../test/make.ts'
-import { historyMax } from '../../core/item.ts'
-import { checkCommand } from '../../storage/shared/check-command.ts'
+import { historyMax } from '../../core/items/item.ts'
+import { checkCommand } from '../../storage/shared/items/check-command.ts'
 import { createUndecodedLetter, envelopeHeaderName, readEnvelope } from './read-envelope.ts'
 
 const defaults = { origin: 'payments-dead', now: noon }

@@ -8,11 +8,11 @@
  * reported. Two envelopes that name different messages never become the same letter.
  */
 
-import { errorClassMax, failureReasonMax, fingerprintMax } from '../../core/failure-bounds.ts'
-import { type Instant, usPerSecond } from '../../core/instant.ts'
-import { type Failure, type Header, historyMax, type Origin } from '../../core/item.ts'
-import { splitElements, splitFields } from '../../core/json-text.ts'
-import { cutText } from '../../core/storable-text.ts'
+import { errorClassMax, failureReasonMax, fingerprintMax } from '../../core/dead-letters/failure-bounds.ts'
+import { type Failure, type Header, historyMax, type Origin } from '../../core/items/item.ts'
+import { splitElements, splitFields } from '../../core/text/json-text.ts'
+import { cutText } from '../../core/text/storable-text.ts'
+import { type Instant, usPerSecond } from '../../core/time/instant.ts'
 import type { CapturedLetter } from '../letters.ts'
 import { encodeText, readBytes, readHeaders } from './bytes.ts'
 import { describeKind, Fields, isObject, keepDistinct, Problems } from './fields.ts'

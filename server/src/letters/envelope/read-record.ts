@@ -2,11 +2,12 @@
  * Turns a record of a dead-letter topic into a letter. The value is either an envelope, or the original value
  * with a description of the failure in the headers. A record without any description becomes a letter too.
  */
-import { type Instant, usPerMs } from '../../core/instant.ts'
-import type { Header, Origin } from '../../core/item.ts'
+
+import type { Header, Origin } from '../../core/items/item.ts'
 import { sourceOfDeadTopic } from '../../core/kafka/topic-patterns.ts'
-import { isNestedTooDeep } from '../../core/nesting.ts'
-import { cutText } from '../../core/storable-text.ts'
+import { isNestedTooDeep } from '../../core/text/nesting.ts'
+import { cutText } from '../../core/text/storable-text.ts'
+import { type Instant, usPerMs } from '../../core/time/instant.ts'
 import type { CapturedLetter } from '../letters.ts'
 import { cleanText, Fields, isObject, type Json, keepDistinct, Problems } from './fields.ts'
 import { readFailureHeaders } from './header-conventions.ts'

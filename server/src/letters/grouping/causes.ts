@@ -1,7 +1,7 @@
 /** Causes over all dead queues: the groups with one key, with the sums of their counts. */
 
-import type { LetterId } from '../../core/ids.ts'
-import type { Instant } from '../../core/instant.ts'
+import type { LetterId } from '../../core/ids/ids.ts'
+import type { Instant } from '../../core/time/instant.ts'
 import type { CauseCount, CausesQuery } from '../../storage/contract/groups.ts'
 import type { CountedFilter, GroupFacts } from '../../storage/contract/letters.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'

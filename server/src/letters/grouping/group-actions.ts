@@ -1,6 +1,6 @@
 /** Actions of a person on groups and causes. Each has an audit row in its transaction. */
-import type { GroupId } from '../../core/ids.ts'
-import { findTextFault } from '../../core/storable-text.ts'
+import type { GroupId } from '../../core/ids/ids.ts'
+import { findTextFault } from '../../core/text/storable-text.ts'
 import { KnownError } from '../../errors.ts'
 import { createAuditCommand } from '../audit.ts'
 import type { Letters } from '../letters.ts'

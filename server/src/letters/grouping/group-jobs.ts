@@ -5,9 +5,9 @@
  * A step finds letters with the search, then moves them in one write together with the position of the job
  * and the fence of its lock. So any server can continue, and a crash repeats no step and loses none.
  */
-import type { GroupId, LetterId, QueueName } from '../../core/ids.ts'
-import type { Instant } from '../../core/instant.ts'
-import { createKsuids } from '../../core/ksuid.ts'
+import type { GroupId, LetterId, QueueName } from '../../core/ids/ids.ts'
+import { createKsuids } from '../../core/ids/ksuid.ts'
+import type { Instant } from '../../core/time/instant.ts'
 import type { Attribution } from '../../engine/engine.ts'
 import { KnownError } from '../../errors.ts'
 import type { PutGroupJob, StoredGroupJob } from '../../storage/contract/groups.ts'

@@ -1,8 +1,8 @@
 /** Shows what rules would do to the newest letters of a dead queue, without changing anything. */
-import { toCause } from '../../core/cause.ts'
+import { toCause } from '../../core/dead-letters/cause.ts'
 import { planGroups } from '../../core/grouping/plan-groups.ts'
 import { type CompiledRules, compileRules, type GroupingRule } from '../../core/grouping/rules.ts'
-import type { LetterId, QueueName } from '../../core/ids.ts'
+import type { LetterId, QueueName } from '../../core/ids/ids.ts'
 import type { ListedLetter } from '../../storage/contract/letters.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'
 import { searchLetters } from '../../storage/search/search-letters.ts'

@@ -6,7 +6,7 @@
  * rejected with ACCESS_CHANGED, and the layer checks again.
  */
 import type { ApiKey, Namespace, Role, RoleBinding, Session, User } from '../../core/access/records.ts'
-import type { Instant } from '../../core/instant.ts'
+import type { Instant } from '../../core/time/instant.ts'
 
 export type AccessCommand = ChangeAccess | RecordKeyUses | CreateSession
 

@@ -2,10 +2,11 @@
  * The archive: items that ended, out of the way of live work. letters.ts has the commands to restore and
  * purge letters.
  */
-import type { QueueName } from '../../core/ids.ts'
-import type { Instant } from '../../core/instant.ts'
-import type { Item } from '../../core/item.ts'
-import type { EndedState } from '../../core/letter-class.ts'
+
+import type { EndedState } from '../../core/dead-letters/letter-class.ts'
+import type { QueueName } from '../../core/ids/ids.ts'
+import type { Item } from '../../core/items/item.ts'
+import type { Instant } from '../../core/time/instant.ts'
 import type { AuditContext } from './audit.ts'
 import type { ItemsQuery } from './items.ts'
 

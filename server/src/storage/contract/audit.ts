@@ -3,7 +3,7 @@
  * changed or deleted; the database refuses both. Each row is linked to the row before it
  * (shared/audit-chain.ts).
  */
-import type { Instant } from '../../core/instant.ts'
+import type { Instant } from '../../core/time/instant.ts'
 
 export type AuditCommand = WriteAudit
 

@@ -7,9 +7,9 @@
  * also becomes `unknown` if it is deleted. In a campaign that discards letters, a letter goes from `pending`
  * to `discarded`. The counts of the set by state change in the same transaction as its rows.
  */
-import type { CampaignId, LetterId } from '../../core/ids.ts'
-import type { Instant } from '../../core/instant.ts'
-import type { RedriveRecord } from '../../core/item.ts'
+import type { CampaignId, LetterId } from '../../core/ids/ids.ts'
+import type { RedriveRecord } from '../../core/items/item.ts'
+import type { Instant } from '../../core/time/instant.ts'
 import type { LetterCursor, LetterFilter } from './letters.ts'
 
 export type CampaignCommand = PutCampaign | FreezeLetters | FreezeIds | SkipLetters

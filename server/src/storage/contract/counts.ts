@@ -1,6 +1,6 @@
 /** Exact counts of items, per partition, and the check that compares them with the rows. */
-import type { QueueName } from '../../core/ids.ts'
-import type { Instant } from '../../core/instant.ts'
+import type { QueueName } from '../../core/ids/ids.ts'
+import type { Instant } from '../../core/time/instant.ts'
 import type { Difference } from './difference.ts'
 import type { HeldLock } from './locks.ts'
 

@@ -4,7 +4,7 @@
  * The state is a document with a version, like a campaign: drivers/webhook decides, a store keeps it.
  * Attempts are written in the transaction of their outcome.
  */
-import type { Instant } from '../../core/instant.ts'
+import type { Instant } from '../../core/time/instant.ts'
 import type { PushErrorKind } from '../../core/webhook/attempt.ts'
 import type { ConsumerDelivery } from '../../core/webhook/delivery/consumer-delivery.ts'
 import type { SigningSecrets } from '../../core/webhook/signature.ts'

@@ -1,5 +1,5 @@
 /** The result of comparing counts with the rows that they count. */
-import type { QueueName } from '../../core/ids.ts'
+import type { QueueName } from '../../core/ids/ids.ts'
 import type { CampaignLetterState } from './campaigns.ts'
 import type { Counts } from './counts.ts'
 

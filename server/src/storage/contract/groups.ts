@@ -6,8 +6,8 @@
  * merged into, in the same transaction for all its letters. Every read accepts the ids of merged groups and
  * the keys of merged causes, and answers with the ids and keys that are shown.
  */
-import type { GroupId, LetterId, QueueName } from '../../core/ids.ts'
-import type { Instant } from '../../core/instant.ts'
+import type { GroupId, LetterId, QueueName } from '../../core/ids/ids.ts'
+import type { Instant } from '../../core/time/instant.ts'
 import type { CountedFilter } from './letters.ts'
 
 export interface GroupStore {

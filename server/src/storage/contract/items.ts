@@ -3,17 +3,17 @@
  * passes. A dead letter is an item too; the commands that only letters have are in letters.ts.
  */
 
-import type { SettleRefusal } from '../../core/decide-settle.ts'
-import type { ItemId, LetterId, QueueName } from '../../core/ids.ts'
-import type { Instant } from '../../core/instant.ts'
-import type { Failure, Header, Item, Leased, ListedState, Origin } from '../../core/item.ts'
-import type { ItemChange } from '../../core/plan-transition.ts'
-import type { ClockStep, RetryRequest } from '../../core/transitions.ts'
+import type { ItemId, LetterId, QueueName } from '../../core/ids/ids.ts'
+import type { SettleRefusal } from '../../core/items/decide-settle.ts'
+import type { Failure, Header, Item, Leased, ListedState, Origin } from '../../core/items/item.ts'
+import type { ItemChange } from '../../core/items/plan-transition.ts'
+import type { ClockStep, RetryRequest } from '../../core/items/transitions.ts'
+import type { Instant } from '../../core/time/instant.ts'
 import type { AuditContext } from './audit.ts'
 
-export type { SettleRefusal } from '../../core/decide-settle.ts'
-export type { ListedState } from '../../core/item.ts'
-export type { ItemChange } from '../../core/plan-transition.ts'
+export type { SettleRefusal } from '../../core/items/decide-settle.ts'
+export type { ListedState } from '../../core/items/item.ts'
+export type { ItemChange } from '../../core/items/plan-transition.ts'
 
 export type ItemCommand =
   | Produce
@@ -169,7 +169,7 @@ export type Advance = Readonly<{ op: 'advance'; now: Instant; countMax: number }
 export type AdvanceResult = Readonly<{ changes: readonly ItemChange[]; isMore: boolean }>
 
 /**
- * After the clock was set: corrects the deadlines of the leases from before (core/transitions.ts
+ * After the clock was set: corrects the deadlines of the leases from before (core/items/transitions.ts
  * `correctLease`). Otherwise they would last longer by as much as the clock was set back, or end earlier by
  * as much as it was set forward. Examines a limited number of leases, from the position `after` on. A
  * repeated correction for the same step changes nothing.
@@ -229,9 +229,9 @@ export type ImportResult = Readonly<{
 
 /**
  * Deletes items in any state, lowest ids first, up to `stepBytesMax`; call again with the ids after `next`.
- * Unknown ids are skipped. Open letters are discarded instead (`decideRemoval` in core/letter-decisions.ts),
- * and discarded letters stay. Refused with LETTER_NOT_DISCARDABLE if a redrive of a named letter is in
- * progress.
+ * Unknown ids are skipped. Open letters are discarded instead (`decideRemoval` in
+ * core/dead-letters/letter-decisions.ts), and discarded letters stay. Refused with LETTER_NOT_DISCARDABLE if
+ * a redrive of a named letter is in progress.
  */
 export type Delete = Readonly<{
   op: 'delete'

@@ -6,9 +6,9 @@
  * an older epoch, or from another offset, is rejected. So two bridges that both consider themselves the owner
  * of a partition cannot store a record twice, whatever Kafka tells them.
  */
-import type { LetterId, QueueName } from '../../core/ids.ts'
-import type { Instant } from '../../core/instant.ts'
-import type { Failure } from '../../core/item.ts'
+import type { LetterId, QueueName } from '../../core/ids/ids.ts'
+import type { Failure } from '../../core/items/item.ts'
+import type { Instant } from '../../core/time/instant.ts'
 
 export type KafkaCommand =
   | ClaimKafkaPartitions

@@ -6,17 +6,22 @@
  * queue, origin, reason, slug, error class, group, state and redrives cost the number of groups, not of
  * letters.
  */
-import type { CampaignId, GroupId, ItemId, LetterId, QueueName } from '../../core/ids.ts'
-import type { Instant } from '../../core/instant.ts'
-import type { Failure, Header, Item, RedriveRecord, SentOutcome } from '../../core/item.ts'
-import type { JsonNumber } from '../../core/json-number.ts'
-import type { CancelRefusal, LetterRefusal, RedriveRefusal } from '../../core/letter-decisions.ts'
-import type { LetterIdRecord } from '../../core/letter-ids.ts'
+
+import type {
+  CancelRefusal,
+  LetterRefusal,
+  RedriveRefusal,
+} from '../../core/dead-letters/letter-decisions.ts'
+import type { LetterIdRecord } from '../../core/dead-letters/letter-ids.ts'
+import type { CampaignId, GroupId, ItemId, LetterId, QueueName } from '../../core/ids/ids.ts'
+import type { Failure, Header, Item, RedriveRecord, SentOutcome } from '../../core/items/item.ts'
+import type { JsonNumber } from '../../core/text/json-number.ts'
+import type { Instant } from '../../core/time/instant.ts'
 import type { ArchivedItem } from './archive.ts'
 import type { AuditContext } from './audit.ts'
 import type { ListedState } from './items.ts'
 
-export type { RedriveRefusal } from '../../core/letter-decisions.ts'
+export type { RedriveRefusal } from '../../core/dead-letters/letter-decisions.ts'
 
 export type LetterCommand =
   | RedriveLetters
@@ -73,8 +78,8 @@ export interface LetterStore {
   findRanges(query: RangesQuery): Promise<LetterRanges>
   /**
    * Numbers of matching letters, one for each distinct combination of `by`, without zeros. Letters of groups
-   * that have no error class of their own count under the class `anyClass` (core/cause.ts); lists find them
-   * by their own class.
+   * that have no error class of their own count under the class `anyClass` (core/dead-letters/cause.ts);
+   * lists find them by their own class.
    */
   countLetters(query: LetterCountsQuery): Promise<readonly LetterCount[]>
   /**
@@ -209,8 +214,9 @@ export type DiscardResult = Readonly<{
 }>
 
 /**
- * Makes discarded letters waiting or dead again (core/letter.ts), and moves letters from the archive back to
- * their queue in the same way. Exactly the rows that are deleted from the archive are inserted.
+ * Makes discarded letters waiting or dead again (core/dead-letters/letter.ts), and moves letters from the
+ * archive back to their queue in the same way. Exactly the rows that are deleted from the archive are
+ * inserted.
  */
 export type RestoreLetters = Readonly<{
   op: 'restore'

@@ -12,7 +12,7 @@
  * PostgreSQL decides by the clock of the database: `now` is at most the time of the database, and `deadline`
  * at most as much later as requested.
  */
-import type { Instant } from '../../core/instant.ts'
+import type { Instant } from '../../core/time/instant.ts'
 
 export type LockCommand = AcquireLock | RenewLock | ReleaseLock | Fence
 

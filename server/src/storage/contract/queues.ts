@@ -1,7 +1,7 @@
 /** Queues: their definition (name, partitions, policy), without their items. */
-import type { QueueName } from '../../core/ids.ts'
-import type { Instant } from '../../core/instant.ts'
-import type { NewQueue, PolicyChanges, Queue } from '../../core/queue.ts'
+import type { QueueName } from '../../core/ids/ids.ts'
+import type { NewQueue, PolicyChanges, Queue } from '../../core/items/queue.ts'
+import type { Instant } from '../../core/time/instant.ts'
 import type { AuditContext } from './audit.ts'
 
 export type QueueCommand = CreateQueue | UpdateQueue | DeleteQueue | RecordLeaseCalls

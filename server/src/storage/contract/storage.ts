@@ -12,11 +12,11 @@
  * `complete`, `retry` and `extend` can also be refused one by one: the result of a refused command gives the
  * reason, the command changed nothing, and the other commands of the list take effect.
  *
- * core/transitions.ts decides the next state of each item; a store calls it inside the transaction. Every
- * count changes in the same transaction as the rows that it counts.
+ * core/items/transitions.ts decides the next state of each item; a store calls it inside the transaction.
+ * Every count changes in the same transaction as the rows that it counts.
  */
-import type { QueueName } from '../../core/ids.ts'
-import type { Clock } from '../../core/instant.ts'
+import type { QueueName } from '../../core/ids/ids.ts'
+import type { Clock } from '../../core/time/instant.ts'
 import type { AccessCommand, AccessResults, AccessStore } from './access.ts'
 import type { ArchiveCommand, ArchiveResults, ArchiveStore } from './archive.ts'
 import type { AuditCommand, AuditResults, AuditStore } from './audit.ts'
@@ -76,7 +76,7 @@ export interface StoreClock extends Clock {
   readMachineOffsetUs(): number | null
 }
 
-/** Everything of a store but `write`: changes go through the engine (engine/writer.ts). */
+/** Everything of a store but `write`: changes go through the engine (engine/writes/writer.ts). */
 export type StoreReads = Omit<Storage, 'write'>
 
 export type Command =

@@ -8,13 +8,13 @@
  *   takes the payload and the headers of its message along, because letters outlive messages.
  * - The fan-out creates all jobs of a message and sets it to DISPATCHED, in one transaction. The message
  *   keeps the list of its jobs, and the id of a job (core/webhook/job-id.ts) is a position in that list.
- * - A job keeps the id of its item (`delivery` in core/queue.ts). The item of a redriven job is named by its
- *   letter.
+ * - A job keeps the id of its item (`delivery` in core/items/queue.ts). The item of a redriven job is named
+ *   by its letter.
  */
-import type { ItemId, LetterId, QueueName } from '../../core/ids.ts'
-import type { Instant } from '../../core/instant.ts'
-import type { Failure, Header, Item } from '../../core/item.ts'
-import type { Delivery } from '../../core/queue.ts'
+import type { ItemId, LetterId, QueueName } from '../../core/ids/ids.ts'
+import type { Failure, Header, Item } from '../../core/items/item.ts'
+import type { Delivery } from '../../core/items/queue.ts'
+import type { Instant } from '../../core/time/instant.ts'
 import type { BroadcastRefusal, BroadcastTokens } from '../../core/webhook/broadcast.ts'
 import type { DeliveryRules } from '../../core/webhook/delivery-policy.ts'
 import type { PageCursor } from '../../core/webhook/page-cursor.ts'

@@ -1,7 +1,7 @@
-import { type Instant, toInstant } from '../../core/instant.ts'
-import type { Item } from '../../core/item.ts'
-import type { LetterIdRecord } from '../../core/letter-ids.ts'
-import type { Queue } from '../../core/queue.ts'
+import type { LetterIdRecord } from '../../core/dead-letters/letter-ids.ts'
+import type { Item } from '../../core/items/item.ts'
+import type { Queue } from '../../core/items/queue.ts'
+import { type Instant, toInstant } from '../../core/time/instant.ts'
 import { KnownError } from '../../errors.ts'
 import type {
   AccessQuery,

@@ -17,10 +17,11 @@
  * `advance` and `lease` never wait for items. A deadlock is still possible if one list of commands locks
  * items in several steps: the database then rolls it back, and it is executed again.
  */
-import type { Instant } from '../../core/instant.ts'
-import { createKsuids } from '../../core/ksuid.ts'
-import { createQueueNotFoundError } from '../shared/queue-checks.ts'
-import { readNumber, readText } from '../shared/row-values.ts'
+
+import { createKsuids } from '../../core/ids/ksuid.ts'
+import type { Instant } from '../../core/time/instant.ts'
+import { createQueueNotFoundError } from '../shared/items/queue-checks.ts'
+import { readNumber, readText } from '../shared/rows/row-values.ts'
 import { CampaignChanges } from './campaigns/campaign-letters.ts'
 import { awaitAll } from './connection/await-all.ts'
 import type { Connection, Row } from './connection/connection.ts'

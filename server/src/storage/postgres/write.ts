@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { KnownError } from '../../errors.ts'
 import type { Command, Results } from '../contract/storage.ts'
-import { checkCommand } from '../shared/check-command.ts'
+import { checkCommand } from '../shared/items/check-command.ts'
 import { type CommandResult, type CommandRun, execute, splitIntoRuns } from './commands.ts'
 import { beginWrite } from './connection/connections.ts'
 import { isRetryable, SourceIdExistsError } from './connection/errors.ts'

@@ -4,8 +4,8 @@
  */
 import { redactContent } from '../../core/access/redaction.ts'
 import { intersectScope } from '../../core/access/scope.ts'
-import type { QueueName } from '../../core/ids.ts'
-import type { Item } from '../../core/item.ts'
+import type { QueueName } from '../../core/ids/ids.ts'
+import type { Item } from '../../core/items/item.ts'
 import { overlay } from '../../core/overlay.ts'
 import { KnownError } from '../../errors.ts'
 import type { LetterFilter } from '../contract/letters.ts'

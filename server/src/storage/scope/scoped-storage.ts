@@ -8,8 +8,8 @@
  * check beside the read is exact.
  */
 import { intersectScope } from '../../core/access/scope.ts'
-import type { LetterId, QueueName } from '../../core/ids.ts'
-import { type Queue, systemNamespace } from '../../core/queue.ts'
+import type { LetterId, QueueName } from '../../core/ids/ids.ts'
+import { type Queue, systemNamespace } from '../../core/items/queue.ts'
 import type { CampaignStore } from '../contract/campaigns.ts'
 import type { DeliveryStore } from '../contract/deliveries.ts'
 import type { KafkaStore } from '../contract/kafka.ts'

@@ -1,6 +1,6 @@
 /** The function that executes each command of the contract. */
 import type { Command, Results } from '../contract/storage.ts'
-import { checkCommand } from '../shared/check-command.ts'
+import { checkCommand } from '../shared/items/check-command.ts'
 import { changeAccess, createSession, recordKeyUses } from './access/change-access.ts'
 import { archive, purgeArchive } from './archive/archive.ts'
 import { restoreLetters } from './archive/restore.ts'

@@ -1,4 +1,4 @@
-import type { Instant } from '../../core/instant.ts'
+import type { Instant } from '../../core/time/instant.ts'
 import { KnownError } from '../../errors.ts'
 import type { HeldLock } from '../contract/locks.ts'
 import type { Backend } from './backend.ts'

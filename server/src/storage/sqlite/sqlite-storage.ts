@@ -1,4 +1,4 @@
-import { type Clock, toInstant } from '../../core/instant.ts'
+import { type Clock, toInstant } from '../../core/time/instant.ts'
 import type { AccessQuery, AccessRecords } from '../contract/access.ts'
 import type { DeliveryStore } from '../contract/deliveries.ts'
 import type { Command, ResultsOf, Storage, StoreReads } from '../contract/storage.ts'

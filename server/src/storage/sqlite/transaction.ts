@@ -1,4 +1,4 @@
-import type { Instant } from '../../core/instant.ts'
+import type { Instant } from '../../core/time/instant.ts'
 import type { Database } from './connection/database.ts'
 import type { CountChanges } from './counts/counts.ts'
 import type { GroupCache } from './letters/groups.ts'

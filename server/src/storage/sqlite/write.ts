@@ -1,4 +1,4 @@
-import type { Instant } from '../../core/instant.ts'
+import type { Instant } from '../../core/time/instant.ts'
 import { type CommandResult, execute } from './commands.ts'
 import type { Database } from './connection/database.ts'
 import { CountChanges } from './counts/counts.ts'

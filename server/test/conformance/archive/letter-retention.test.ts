@@ -3,8 +3,8 @@
  */
 
 import { describe, expect, it } from 'vitest'
-import type { Item } from '../../../src/core/item.ts'
-import { convertToUuid } from '../../../src/core/ksuid.ts'
+import { convertToUuid } from '../../../src/core/ids/ksuid.ts'
+import type { Item } from '../../../src/core/items/item.ts'
 import { aFailure, anOrigin, bytes, day, hour, minute, newItems, noon, second } from '../../make.ts'
 import { aLetter, createLetterActions } from '../support/letter-actions.ts'
 import { listArchivedLetters } from '../support/list-letters.ts'

@@ -1,7 +1,7 @@
 /** The audit log cannot be changed unnoticed: the database refuses changes, and the chains show them. */
 import { expect, it } from 'vitest'
 import type { AuditEntry } from '../../../src/storage/contract/audit.ts'
-import { readAuditLog, verifyAudit } from '../../../src/storage/shared/verify-audit.ts'
+import { readAuditLog, verifyAudit } from '../../../src/storage/shared/audit/verify-audit.ts'
 import { noon } from '../../make.ts'
 import { executeSql } from '../support/execute-sql.ts'
 import {

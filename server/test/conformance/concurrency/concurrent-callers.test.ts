@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { Leased } from '../../../src/core/item.ts'
+import type { Leased } from '../../../src/core/items/item.ts'
 import type { Storage } from '../../../src/storage/contract/storage.ts'
 import { minute, newItems, noon, toText } from '../../make.ts'
 import { startTestProcess } from '../processes/start-process.ts'

@@ -4,7 +4,7 @@
  */
 
 import { expect, it } from 'vitest'
-import type { Outcome } from '../../../src/core/item.ts'
+import type { Outcome } from '../../../src/core/items/item.ts'
 import type { Storage } from '../../../src/storage/contract/storage.ts'
 import { aFailure, bytes, minute, newItems, noon, second } from '../../make.ts'
 import { repeats, withRandom } from '../../random-test.ts'

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createKsuids } from '../../../src/core/ksuid.ts'
+import { createKsuids } from '../../../src/core/ids/ksuid.ts'
 import { day, minute, newItems, noon } from '../../make.ts'
 import { executeSql } from '../support/execute-sql.ts'
 import { expectRefusal } from '../support/expect-refusal.ts'

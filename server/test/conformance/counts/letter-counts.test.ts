@@ -1,8 +1,8 @@
 /** Counts of letters by their properties are exact after any change and are read without reading letters. */
 
 import { describe, expect, it } from 'vitest'
-import { toCause } from '../../../src/core/cause.ts'
-import { type Item, isLetter } from '../../../src/core/item.ts'
+import { toCause } from '../../../src/core/dead-letters/cause.ts'
+import { type Item, isLetter } from '../../../src/core/items/item.ts'
 import type {
   CountedBy,
   CountedFilter,

@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import type { Item } from '../../../src/core/item.ts'
+import type { Item } from '../../../src/core/items/item.ts'
 import type { Storage } from '../../../src/storage/contract/storage.ts'
 import { day, hour, minute, noon, toText } from '../../make.ts'
 import { repeats, withRandom } from '../../random-test.ts'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { toRootId } from '../../../src/core/ids.ts'
-import type { Origin } from '../../../src/core/item.ts'
+import { toRootId } from '../../../src/core/ids/ids.ts'
+import type { Origin } from '../../../src/core/items/item.ts'
 import type { ItemToImport } from '../../../src/storage/contract/items.ts'
 import { aFailure, anItem, anOrigin, bytes, day, hour, minute, newItems, noon, toText } from '../../make.ts'
 import { describeStores } from '../support/test-stores.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Item } from '../../../src/core/item.ts'
+import type { Item } from '../../../src/core/items/item.ts'
 import type { ItemOrder, ItemsQuery, ListedState } from '../../../src/storage/contract/items.ts'
 import { anOrigin, bytes, hour, newItems, noon, second } from '../../make.ts'
 import { seededNumbers } from '../../seeded-random.ts'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { toRootId } from '../../../src/core/ids.ts'
-import { findKsuidProblem, readKsuidTime } from '../../../src/core/ksuid.ts'
+import { toRootId } from '../../../src/core/ids/ids.ts'
+import { findKsuidProblem, readKsuidTime } from '../../../src/core/ids/ksuid.ts'
 import type { NewItem } from '../../../src/storage/contract/items.ts'
 import { aNewItem, anItem, bytes, hour, minute, newItems, noon, second, toText } from '../../make.ts'
 import { expectRefusal } from '../support/expect-refusal.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { buildQueue, defaultPolicy, type NewQueue, type QueuePolicy } from '../../../src/core/queue.ts'
+import { buildQueue, defaultPolicy, type NewQueue, type QueuePolicy } from '../../../src/core/items/queue.ts'
 import { aNewItem, bytes, hour, minute, newItems, noon, second } from '../../make.ts'
 import { putNamespace } from '../support/change-access.ts'
 import { expectRefusal } from '../support/expect-refusal.ts'

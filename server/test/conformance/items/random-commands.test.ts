@@ -4,9 +4,9 @@
  */
 
 import { expect, it } from 'vitest'
-import { noDeadline } from '../../../src/core/letter.ts'
-import type { NewQueue, QueuePolicy } from '../../../src/core/queue.ts'
-import { buildQueue } from '../../../src/core/queue.ts'
+import { noDeadline } from '../../../src/core/dead-letters/letter.ts'
+import type { NewQueue, QueuePolicy } from '../../../src/core/items/queue.ts'
+import { buildQueue } from '../../../src/core/items/queue.ts'
 import type { Archive } from '../../../src/storage/contract/archive.ts'
 import type { ItemToImport, NewItem } from '../../../src/storage/contract/items.ts'
 import fc from '../../fast-check.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { RetryRequest } from '../../../src/core/transitions.ts'
+import type { RetryRequest } from '../../../src/core/items/transitions.ts'
 import type { NewItem } from '../../../src/storage/contract/items.ts'
 import { aNewItem, hour, minute, newItems, noon, second, toText } from '../../make.ts'
 import { describeStores } from '../support/test-stores.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { instantMax, instantMin } from '../../../src/core/instant.ts'
-import type { Header } from '../../../src/core/item.ts'
+import type { Header } from '../../../src/core/items/item.ts'
+import { instantMax, instantMin } from '../../../src/core/time/instant.ts'
 import type { ItemToImport, NewItem } from '../../../src/storage/contract/items.ts'
 import { aFailure, aNewItem, anOrigin, bytes, noon } from '../../make.ts'
 import { expectRefusal } from '../support/expect-refusal.ts'

@@ -1,6 +1,6 @@
 /** Stored campaigns: the versioned document, the frozen set and the state of each letter in it. */
 import { describe, expect, it } from 'vitest'
-import { createKsuids } from '../../../src/core/ksuid.ts'
+import { createKsuids } from '../../../src/core/ids/ksuid.ts'
 import {
   type CampaignCounts,
   type CampaignLetterState,

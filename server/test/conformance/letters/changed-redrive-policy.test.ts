@@ -1,7 +1,7 @@
 /** A changed redrive policy of a dead queue is applied to its letters, step by step. */
 
 import { expect, it } from 'vitest'
-import type { QueuePolicy } from '../../../src/core/queue.ts'
+import type { QueuePolicy } from '../../../src/core/items/queue.ts'
 import { hour, minute, newItems, noon } from '../../make.ts'
 import { createLetterActions } from '../support/letter-actions.ts'
 import { listLetters } from '../support/list-letters.ts'

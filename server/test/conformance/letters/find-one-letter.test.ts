@@ -1,7 +1,7 @@
 /** A letter is found by every id that it ever had, by its source, reference and trace, and by its payload. */
 import { expect, it } from 'vitest'
-import type { Item } from '../../../src/core/item.ts'
-import { searchedPayloadMax } from '../../../src/storage/shared/match-letter.ts'
+import type { Item } from '../../../src/core/items/item.ts'
+import { searchedPayloadMax } from '../../../src/storage/shared/letters/match-letter.ts'
 import { anOrigin, bytes, hour, minute, newItems, noon } from '../../make.ts'
 import { aLetter, createLetterActions } from '../support/letter-actions.ts'
 import { lettersByReference } from '../support/letters-by-reference.ts'

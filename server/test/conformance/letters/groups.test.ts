@@ -1,8 +1,8 @@
 /** Groups of letters: one for each cause, with counts, first and last death, and a sample. */
 
 import { expect, it } from 'vitest'
-import { anyClass, toCause } from '../../../src/core/cause.ts'
-import type { Item } from '../../../src/core/item.ts'
+import { anyClass, toCause } from '../../../src/core/dead-letters/cause.ts'
+import type { Item } from '../../../src/core/items/item.ts'
 import type {
   CountedBy,
   CountedFilter,

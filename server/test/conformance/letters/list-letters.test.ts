@@ -3,8 +3,8 @@
  * find-letters.test.ts tests each filter alone; random-letter-filters.test.ts tests random filters and pages.
  */
 import { expect, it } from 'vitest'
-import type { Item } from '../../../src/core/item.ts'
-import { convertToUuid } from '../../../src/core/ksuid.ts'
+import { convertToUuid } from '../../../src/core/ids/ksuid.ts'
+import type { Item } from '../../../src/core/items/item.ts'
 import type { LetterCursor } from '../../../src/storage/contract/letters.ts'
 import { aFailure, bytes, minute, newItems, noon } from '../../make.ts'
 import { aLetter, createLetterActions } from '../support/letter-actions.ts'

@@ -1,7 +1,7 @@
 /** The time of the next automatic redrive: only letters that can still be redriven have one. */
 
 import { expect, it } from 'vitest'
-import type { Item } from '../../../src/core/item.ts'
+import type { Item } from '../../../src/core/items/item.ts'
 import { day, hour, minute, newItems, noon } from '../../make.ts'
 import { automatic, createLetterActions } from '../support/letter-actions.ts'
 import { listLetters } from '../support/list-letters.ts'

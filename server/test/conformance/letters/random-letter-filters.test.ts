@@ -1,7 +1,7 @@
 /** Compares random filters and pages with a plain filter over all letters. */
 
 import { expect, it } from 'vitest'
-import { type Item, isLetter } from '../../../src/core/item.ts'
+import { type Item, isLetter } from '../../../src/core/items/item.ts'
 import type { ItemToImport, ListedState } from '../../../src/storage/contract/items.ts'
 import type { LetterFilter } from '../../../src/storage/contract/letters.ts'
 import fc from '../../fast-check.ts'

@@ -1,7 +1,7 @@
 /** Every way in which a redrive ends is recorded in its letter. */
 import { describe, expect, it } from 'vitest'
-import type { Failure } from '../../../src/core/item.ts'
-import { redrivesKept } from '../../../src/core/letter.ts'
+import { redrivesKept } from '../../../src/core/dead-letters/letter.ts'
+import type { Failure } from '../../../src/core/items/item.ts'
 import { bytes, day, hour, minute, newItems, noon, second } from '../../make.ts'
 import { automatic, createLetterActions, inAnHour, refused } from '../support/letter-actions.ts'
 import { run } from '../support/store-reads.ts'

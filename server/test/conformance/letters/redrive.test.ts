@@ -1,6 +1,6 @@
 /** Starting a redrive: the item that is sent, and at most one redrive in progress per letter. */
 import { describe, expect, it } from 'vitest'
-import { redriveHolder } from '../../../src/core/letter.ts'
+import { redriveHolder } from '../../../src/core/dead-letters/letter.ts'
 import { aFailure, bytes, day, hour, minute, newItems, noon, toText } from '../../make.ts'
 import { expectRefusal } from '../support/expect-refusal.ts'
 import { aLetter, automatic, createLetterActions, refused } from '../support/letter-actions.ts'

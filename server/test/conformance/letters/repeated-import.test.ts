@@ -4,7 +4,7 @@
  */
 
 import { expect, it } from 'vitest'
-import { toRootId } from '../../../src/core/ids.ts'
+import { toRootId } from '../../../src/core/ids/ids.ts'
 import { aFailure, anOrigin, bytes, noon } from '../../make.ts'
 import { expectRefusal } from '../support/expect-refusal.ts'
 import { describeStores } from '../support/test-stores.ts'

@@ -3,9 +3,9 @@
  * when there is space.
  */
 import { rm } from 'node:fs/promises'
-import { readSettings } from '../../../src/config/read-settings.ts'
-import { settingsTable } from '../../../src/config/settings.ts'
-import { createLogger } from '../../../src/ops/log.ts'
+import { readSettings } from '../../../src/config/settings/read-settings.ts'
+import { settingsTable } from '../../../src/config/settings/settings.ts'
+import { createLogger } from '../../../src/ops/log/log.ts'
 import { startServer } from '../../../src/server.ts'
 import { readTask, report } from './parent-channel.ts'
 

@@ -3,9 +3,9 @@
  * the counts of the store.
  */
 import { expect } from 'vitest'
-import { type Cause, foldCause, toCause } from '../../../src/core/cause.ts'
-import { type Item, isLetter } from '../../../src/core/item.ts'
-import { isRedriving } from '../../../src/core/letter.ts'
+import { type Cause, foldCause, toCause } from '../../../src/core/dead-letters/cause.ts'
+import { isRedriving } from '../../../src/core/dead-letters/letter.ts'
+import { type Item, isLetter } from '../../../src/core/items/item.ts'
 import { type GroupFacts, type LetterCount, redrivesCounted } from '../../../src/storage/contract/letters.ts'
 import type { Storage } from '../../../src/storage/contract/storage.ts'
 import { toGauge } from './store-reads.ts'

@@ -3,10 +3,10 @@
  * under test, too.
  */
 import { expect } from 'vitest'
-import type { Item } from '../../../src/core/item.ts'
+import type { Item } from '../../../src/core/items/item.ts'
 import type { PartitionCounts } from '../../../src/storage/contract/counts.ts'
 import type { Storage } from '../../../src/storage/contract/storage.ts'
-import { verifyAudit } from '../../../src/storage/shared/verify-audit.ts'
+import { verifyAudit } from '../../../src/storage/shared/audit/verify-audit.ts'
 import { expectConsistentLetters } from './expect-consistent-letters.ts'
 import { conservationGap, countGauges, listAll, listAllArchived } from './store-reads.ts'
 

@@ -1,7 +1,7 @@
 /** A plain implementation of letter filters: the letters that a store must find. */
-import { toCause } from '../../../src/core/cause.ts'
-import type { Instant } from '../../../src/core/instant.ts'
-import type { Item } from '../../../src/core/item.ts'
+import { toCause } from '../../../src/core/dead-letters/cause.ts'
+import type { Item } from '../../../src/core/items/item.ts'
+import type { Instant } from '../../../src/core/time/instant.ts'
 import type { LetterFilter, LetterOrder, RangesQuery } from '../../../src/storage/contract/letters.ts'
 import { scaled } from '../../number-texts.ts'
 import { toGauge } from './store-reads.ts'

@@ -1,9 +1,9 @@
 /** Short functions for actions on dead letters in tests. The default time is noon. */
 import { expect } from 'vitest'
-import type { Instant } from '../../../src/core/instant.ts'
-import type { Item, Leased, LetterFacts, RedriveRecord } from '../../../src/core/item.ts'
-import type { NewQueue } from '../../../src/core/queue.ts'
-import type { RetryRequest } from '../../../src/core/transitions.ts'
+import type { Item, Leased, LetterFacts, RedriveRecord } from '../../../src/core/items/item.ts'
+import type { NewQueue } from '../../../src/core/items/queue.ts'
+import type { RetryRequest } from '../../../src/core/items/transitions.ts'
+import type { Instant } from '../../../src/core/time/instant.ts'
 import type { ItemToImport, NewItem, SettleResult } from '../../../src/storage/contract/items.ts'
 import type { DiscardResult, RedriveLetters, RedriveResult } from '../../../src/storage/contract/letters.ts'
 import { aFailure, anOrigin, bytes, hour, newItems, noon } from '../../make.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import type { Item } from '../../../src/core/item.ts'
+import type { Item } from '../../../src/core/items/item.ts'
 import type { LetterCursor } from '../../../src/storage/contract/letters.ts'
 import { type LettersQuery, listLetters } from './list-letters.ts'
 import type { StoreFixture } from './test-stores.ts'

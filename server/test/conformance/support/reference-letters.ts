@@ -1,6 +1,5 @@
 /** The commands on dead letters and on the archive in the reference model. */
 import { expect } from 'vitest'
-import { type Item, isLetter, withBytes } from '../../../src/core/item.ts'
 import {
   cancelRedrive,
   discardLetter,
@@ -12,10 +11,11 @@ import {
   replanRedrive,
   restoreLetter,
   startRedrive,
-} from '../../../src/core/letter.ts'
-import { listArchivedStates } from '../../../src/core/letter-class.ts'
-import { findDiscardRefusal, findRedriveRefusal } from '../../../src/core/letter-decisions.ts'
-import type { Queue } from '../../../src/core/queue.ts'
+} from '../../../src/core/dead-letters/letter.ts'
+import { listArchivedStates } from '../../../src/core/dead-letters/letter-class.ts'
+import { findDiscardRefusal, findRedriveRefusal } from '../../../src/core/dead-letters/letter-decisions.ts'
+import { type Item, isLetter, withBytes } from '../../../src/core/items/item.ts'
+import type { Queue } from '../../../src/core/items/queue.ts'
 import type { Archive } from '../../../src/storage/contract/archive.ts'
 import type {
   CancelRedriveResult,

@@ -5,11 +5,10 @@
  * reference-rows.ts has the rows, this file the commands on items, reference-letters.ts those on letters.
  */
 import { expect } from 'vitest'
-import { applyTransition } from '../../../src/core/apply-transition.ts'
-import { createDeadLetter, mapPartition } from '../../../src/core/dead-letter.ts'
-import type { Instant } from '../../../src/core/instant.ts'
-import { type Item, type Leased, type Waiting, withBytes } from '../../../src/core/item.ts'
-import { createLetterFacts, discardLetter, isRedriving } from '../../../src/core/letter.ts'
+import { createDeadLetter, mapPartition } from '../../../src/core/dead-letters/dead-letter.ts'
+import { createLetterFacts, discardLetter, isRedriving } from '../../../src/core/dead-letters/letter.ts'
+import { applyTransition } from '../../../src/core/items/apply-transition.ts'
+import { type Item, type Leased, type Waiting, withBytes } from '../../../src/core/items/item.ts'
 import {
   complete,
   computeDueAt,
@@ -19,7 +18,8 @@ import {
   retryItem,
   type Transition,
   unlease,
-} from '../../../src/core/transitions.ts'
+} from '../../../src/core/items/transitions.ts'
+import type { Instant } from '../../../src/core/time/instant.ts'
 import type {
   Advance,
   AdvanceResult,

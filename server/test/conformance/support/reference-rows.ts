@@ -3,7 +3,7 @@
  * of. A list is searched from its start each time, so that there is nothing to get wrong.
  */
 import { expect } from 'vitest'
-import type { Instant } from '../../../src/core/instant.ts'
+import { copyBase, endRedrive, isRedriving, noDeadline } from '../../../src/core/dead-letters/letter.ts'
 import {
   type Failure,
   type Item,
@@ -13,10 +13,10 @@ import {
   type SentOutcome,
   type Waiting,
   withBytes,
-} from '../../../src/core/item.ts'
-import { copyBase, endRedrive, isRedriving, noDeadline } from '../../../src/core/letter.ts'
-import type { Queue } from '../../../src/core/queue.ts'
-import { computeDueAt } from '../../../src/core/transitions.ts'
+} from '../../../src/core/items/item.ts'
+import type { Queue } from '../../../src/core/items/queue.ts'
+import { computeDueAt } from '../../../src/core/items/transitions.ts'
+import type { Instant } from '../../../src/core/time/instant.ts'
 import type { ArchivedItem } from '../../../src/storage/contract/archive.ts'
 import type { Counts } from '../../../src/storage/contract/counts.ts'
 import type { ItemToImport, NewItem } from '../../../src/storage/contract/items.ts'

@@ -1,5 +1,5 @@
 /** Reads of whole stores for checks. Free of the test runner, because started processes use them, too. */
-import type { Item } from '../../../src/core/item.ts'
+import type { Item } from '../../../src/core/items/item.ts'
 import type { Counts } from '../../../src/storage/contract/counts.ts'
 import type { ItemsQuery } from '../../../src/storage/contract/items.ts'
 import type { Command, ResultOf, Storage } from '../../../src/storage/contract/storage.ts'

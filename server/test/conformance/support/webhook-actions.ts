@@ -1,7 +1,7 @@
 /** Short functions for tests of webhooks in a store. */
 
+import { createXidGenerator } from '../../../src/core/ids/xid.ts'
 import { defaultDeliveryRules } from '../../../src/core/webhook/delivery-policy.ts'
-import { createXidGenerator } from '../../../src/core/xid.ts'
 import type { Consumer, Message, NewMessage } from '../../../src/storage/contract/webhooks.ts'
 import { bytes, noon } from '../../make.ts'
 import type { StoreFixture } from './test-stores.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { instantMax, instantMin } from '../../../core/instant.ts'
+import { instantMax, instantMin } from '../../../core/time/instant.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { parseIsoTime } from './iso-time.ts'

@@ -1,5 +1,5 @@
-import { type Instant, instantMax, instantMin, usPerSecond } from '../../../core/instant.ts'
-import { parseIsoInstant } from '../../../core/iso-time.ts'
+import { type Instant, instantMax, instantMin, usPerSecond } from '../../../core/time/instant.ts'
+import { parseIsoInstant } from '../../../core/time/iso-time.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 
 const usPerDay = 24 * 3_600 * usPerSecond

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
-import { type Instant, usPerSecond } from '../../../core/instant.ts'
-import type { Item } from '../../../core/item.ts'
+import type { Item } from '../../../core/items/item.ts'
+import { type Instant, usPerSecond } from '../../../core/time/instant.ts'
 import type { Letters } from '../../../letters/letters.ts'
 import type { ListedState } from '../../../storage/contract/items.ts'
 import { component, describedWith } from '../../http/openapi/annotations.ts'

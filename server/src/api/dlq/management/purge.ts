@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
-import type { LetterId } from '../../../core/ids.ts'
-import type { Instant } from '../../../core/instant.ts'
+import type { LetterId } from '../../../core/ids/ids.ts'
+import type { Instant } from '../../../core/time/instant.ts'
 import type { Letters } from '../../../letters/letters.ts'
 import type { LetterFilter } from '../../../storage/contract/letters.ts'
 import { searchMsLong } from '../../../storage/search/pacer.ts'

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { usPerSecond } from '../../../core/instant.ts'
+import { usPerSecond } from '../../../core/time/instant.ts'
 import { route } from '../../http/route.ts'
 import { dlqManagement, prefix } from '../dialects.ts'
 import { createSuccess, logEvent, Success } from './answer.ts'

@@ -1,10 +1,10 @@
 /** Writes a letter as a message of its topic, as JSON text. */
 import { isUtf8 } from 'node:buffer'
 import { Type } from 'typebox'
-import type { Item } from '../../../core/item.ts'
-import { hasTooManyValues } from '../../../core/json-values.ts'
-import { convertToUuid } from '../../../core/ksuid.ts'
-import { toLetterStatus } from '../../../ops/letter-status.ts'
+import { convertToUuid } from '../../../core/ids/ksuid.ts'
+import type { Item } from '../../../core/items/item.ts'
+import { hasTooManyValues } from '../../../core/text/json-values.ts'
+import { toLetterStatus } from '../../../ops/metrics/letter-status.ts'
 import { component, describedWith } from '../../http/openapi/annotations.ts'
 import {
   LargeBytes,

@@ -1,4 +1,4 @@
-import { defaultPolicy } from '../../../core/queue.ts'
+import { defaultPolicy } from '../../../core/items/queue.ts'
 import type { ApiContext } from '../../context.ts'
 
 /** Returns how many redrives each of these dead queues allows before a letter is DEAD. */

@@ -4,7 +4,7 @@
  */
 
 import { Type } from 'typebox'
-import type { Item } from '../../../core/item.ts'
+import type { Item } from '../../../core/items/item.ts'
 import type { Campaign, Letters } from '../../../letters/letters.ts'
 import type { ListedState } from '../../../storage/contract/items.ts'
 import { type LetterFilter, pageBytesMax } from '../../../storage/contract/letters.ts'

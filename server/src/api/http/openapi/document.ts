@@ -1,6 +1,6 @@
 /** Creates the OpenAPI 3.1 document from the route table. */
 import type { TObject } from 'typebox'
-import type { Dialect } from '../dialect.ts'
+import type { Dialect } from '../answers/dialect.ts'
 import type { MediaTypes, Route } from '../route.ts'
 import { listAnsweredErrors } from './error-responses.ts'
 import { createSchemaWriter, type JsonSchema, type SchemaWriter } from './json-schema.ts'

@@ -1,5 +1,5 @@
 import type { TSchema } from 'typebox'
-import { findTextFault, isStorableText } from '../../../core/storable-text.ts'
+import { findTextFault, isStorableText } from '../../../core/text/storable-text.ts'
 
 /** A text in a request that a store cannot keep unchanged. `pointer` is a JSON pointer to it. */
 export type UnstorableText = Readonly<{ pointer: string; message: string }>

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { takeTurn } from '../../../turns.ts'
-import { sendAs } from '../send-as.ts'
+import { sendAs } from '../answers/send-as.ts'
 
 /** Payloads from this size on are written in parts. */
 export const largeBytesMin = 256 * 1_024

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { jsonValuesMax } from '../../../core/json-values.ts'
+import { jsonValuesMax } from '../../../core/text/json-values.ts'
 import { checkJsonSize } from './json-size.ts'
 
 describe('the size check of a JSON body', () => {

@@ -1,4 +1,4 @@
-import { hasTooManyValues, jsonValuesMax } from '../../../core/json-values.ts'
+import { hasTooManyValues, jsonValuesMax } from '../../../core/text/json-values.ts'
 import { KnownError } from '../../../errors.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { toInstant } from '../../../core/instant.ts'
+import { toInstant } from '../../../core/time/instant.ts'
 import { formatInstant, parseInstant } from './wire-time.ts'
 
 describe('a time on the wire', () => {

@@ -1,5 +1,5 @@
-import { type Instant, toDate, usPerMs } from '../../../core/instant.ts'
-import { parseIsoInstant } from '../../../core/iso-time.ts'
+import { type Instant, toDate, usPerMs } from '../../../core/time/instant.ts'
+import { parseIsoInstant } from '../../../core/time/iso-time.ts'
 
 /** Formats as RFC 3339 in UTC with microseconds: `2026-01-02T03:04:05.000006Z`. */
 export function formatInstant(instant: Instant): string {

@@ -1,6 +1,6 @@
 /** The checks of namespaces, users, keys, roles and bindings, with the contract's messages. */
 import { isPermission, type Permission } from '../../../core/access/permissions.ts'
-import { systemNamespace } from '../../../core/queue.ts'
+import { systemNamespace } from '../../../core/items/queue.ts'
 import { requirePermission } from '../../http/caller.ts'
 import { checkLength, checkNamespaceName, checkNoNul, isBlank } from '../checks/names.ts'
 import { readListLimit } from '../limits.ts'

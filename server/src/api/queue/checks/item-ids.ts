@@ -1,4 +1,4 @@
-import { findKsuidProblem, ksuidLength, ksuidMax, ksuidMin } from '../../../core/ksuid.ts'
+import { findKsuidProblem, ksuidLength, ksuidMax, ksuidMin } from '../../../core/ids/ksuid.ts'
 import { Fault } from '../protocol/fault.ts'
 
 /** Returns the contract's error if the text is not an item id. */

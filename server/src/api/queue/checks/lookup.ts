@@ -1,5 +1,5 @@
-import type { Queue } from '../../../core/queue.ts'
-import { isStorableText } from '../../../core/storable-text.ts'
+import type { Queue } from '../../../core/items/queue.ts'
+import { isStorableText } from '../../../core/text/storable-text.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import { KnownError } from '../../../errors.ts'
 import { createBadRequest, type Fault } from '../protocol/fault.ts'

@@ -1,5 +1,5 @@
-import { normaliseDuration, parseFineDuration } from '../../../core/duration.ts'
-import { usPerMs } from '../../../core/instant.ts'
+import { normaliseDuration, parseFineDuration } from '../../../core/time/duration.ts'
+import { usPerMs } from '../../../core/time/instant.ts'
 import { createBadRequest } from '../protocol/fault.ts'
 
 const usMin = 10 * usPerMs

@@ -4,7 +4,7 @@
  */
 import { toBinary } from '@bufbuild/protobuf'
 import { TimestampSchema } from '@bufbuild/protobuf/wkt'
-import type { Leased } from '../../../core/item.ts'
+import type { Leased } from '../../../core/items/item.ts'
 import { largeBytesMin, type Part, writeBase64 } from '../../http/wire/json-parts.ts'
 import { QueueLeaseResponseSchema } from '../generated/redrive/queue/v1/queue_pb.ts'
 import type { Writer } from '../protocol/codec.ts'

@@ -10,9 +10,9 @@ import { isUtf8 } from 'node:buffer'
 import { fromBinary, toBinary } from '@bufbuild/protobuf'
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
 import { TimestampSchema } from '@bufbuild/protobuf/wkt'
-import type { Instant } from '../../../core/instant.ts'
+import type { Instant } from '../../../core/time/instant.ts'
 import { KnownError } from '../../../errors.ts'
-import type { BodyReader } from '../../http/body-reader.ts'
+import type { BodyReader } from '../../http/bodies/body-reader.ts'
 import { decodeBase64 } from '../../http/wire/base64.ts'
 import {
   type QueueProduceRequest,

@@ -1,4 +1,4 @@
-import { usPerMs } from '../../../core/instant.ts'
+import { usPerMs } from '../../../core/time/instant.ts'
 import { runInQueue } from '../checks/lookup.ts'
 import { checkNoNul } from '../checks/names.ts'
 import {

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import { type Static, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
-import { errorClassMax, failureReasonMax, fingerprintMax } from '../../../core/failure-bounds.ts'
-import type { RetryRequest } from '../../../core/transitions.ts'
+import { errorClassMax, failureReasonMax, fingerprintMax } from '../../../core/dead-letters/failure-bounds.ts'
+import type { RetryRequest } from '../../../core/items/transitions.ts'
 import { createBadRequest } from '../protocol/fault.ts'
 
 /**

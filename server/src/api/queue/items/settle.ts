@@ -1,6 +1,6 @@
 /** Shared by queue.complete and queue.retry: errors of leased items in the contract's order and words. */
 import type { Engine } from '../../../engine/engine.ts'
-import { ItemRefused } from '../../../engine/item-refused-error.ts'
+import { ItemRefused } from '../../../engine/writes/item-refused-error.ts'
 import { KnownError } from '../../../errors.ts'
 import { findIdFault } from '../checks/item-ids.ts'
 import { findPartition } from '../checks/lookup.ts'

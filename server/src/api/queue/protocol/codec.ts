@@ -8,7 +8,7 @@ import {
   toBinary,
   toJson,
 } from '@bufbuild/protobuf'
-import type { BodyReader } from '../../http/body-reader.ts'
+import type { BodyReader } from '../../http/bodies/body-reader.ts'
 import { decodeBase64 } from '../../http/wire/base64.ts'
 import type { Part } from '../../http/wire/json-parts.ts'
 import { createContentError } from './fault.ts'

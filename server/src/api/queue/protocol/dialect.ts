@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { readAuthorization } from '../../http/access/credentials.ts'
-import type { Dialect } from '../../http/dialect.ts'
+import type { Dialect } from '../../http/answers/dialect.ts'
 import { ReplySchema } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { createContentError } from './fault.ts'
 import { contentTypes, parseFormat } from './format.ts'

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf'
 import type { KnownError } from '../../../errors.ts'
-import type { FailedRequest, RenderedError } from '../../http/dialect.ts'
+import type { FailedRequest, RenderedError } from '../../http/answers/dialect.ts'
 import { ReplySchema } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { formatBodyLimit } from '../limits.ts'
 import { createCodec } from './codec.ts'

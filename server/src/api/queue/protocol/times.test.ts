@@ -2,7 +2,7 @@ import { create, toJson } from '@bufbuild/protobuf'
 import { TimestampSchema } from '@bufbuild/protobuf/wkt'
 import { describe, expect, it } from 'vitest'
 import fc from '../../../../test/fast-check.ts'
-import { instantMax, instantMin } from '../../../core/instant.ts'
+import { instantMax, instantMin } from '../../../core/time/instant.ts'
 import { formatTime, toInstant, toTimestamp, toTimestampOrZero } from './times.ts'
 
 describe('times on the wire', () => {

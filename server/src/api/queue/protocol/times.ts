@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf'
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt'
-import { type Instant, instantMax, instantMin, usPerSecond } from '../../../core/instant.ts'
+import { type Instant, instantMax, instantMin, usPerSecond } from '../../../core/time/instant.ts'
 
 /** 0001-01-01T00:00:00Z, which stands for no time. */
 const zeroSeconds = -62_135_596_800n

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf'
-import { formatDuration } from '../../../core/duration.ts'
-import type { Instant } from '../../../core/instant.ts'
+import { formatDuration } from '../../../core/time/duration.ts'
+import type { Instant } from '../../../core/time/instant.ts'
 import type { QueueStats } from '../../../engine/engine.ts'
 import { createAttribution } from '../../http/attribution.ts'
 import { runInQueue } from '../checks/lookup.ts'

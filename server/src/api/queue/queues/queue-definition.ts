@@ -1,8 +1,8 @@
 /** The definition of a queue on the wire, and its checks in the contract's order and with its messages. */
 import { create } from '@bufbuild/protobuf'
 import type { Access } from '../../../access/access.ts'
-import { formatDuration, parseFineDuration } from '../../../core/duration.ts'
-import { type Queue, systemNamespace } from '../../../core/queue.ts'
+import { type Queue, systemNamespace } from '../../../core/items/queue.ts'
+import { formatDuration, parseFineDuration } from '../../../core/time/duration.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import { KnownError } from '../../../errors.ts'
 import {

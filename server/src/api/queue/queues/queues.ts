@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf'
-import { partitionsMax } from '../../../core/queue.ts'
+import { partitionsMax } from '../../../core/items/queue.ts'
 import { KnownError } from '../../../errors.ts'
 import { createAttribution } from '../../http/attribution.ts'
 import { checkPermission } from '../access/checks.ts'

@@ -1,7 +1,7 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
 import { takeTurn } from '../../../turns.ts'
-import type { BodyReader } from '../../http/body-reader.ts'
+import type { BodyReader } from '../../http/bodies/body-reader.ts'
 import { decodeBase64 } from '../../http/wire/base64.ts'
 import {
   type StorageItem,

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf'
-import type { Item } from '../../../core/item.ts'
+import type { Item } from '../../../core/items/item.ts'
 import type { ImportResult, ItemToImport } from '../../../storage/contract/items.ts'
 import { checkNoNul } from '../checks/names.ts'
 import { type StorageItem, StorageItemSchema } from '../generated/redrive/queue/v1/queue_pb.ts'

@@ -1,4 +1,4 @@
-import { type Item, payloadBytesMax } from '../../../core/item.ts'
+import { type Item, payloadBytesMax } from '../../../core/items/item.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { ItemsQuery, ListedState } from '../../../storage/contract/items.ts'
 import { takeTurn } from '../../../turns.ts'

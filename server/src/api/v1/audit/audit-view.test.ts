@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { noon } from '../../../../test/make.ts'
-import { defaultPolicy } from '../../../core/queue.ts'
+import { defaultPolicy } from '../../../core/items/queue.ts'
 import { encodeDocument } from '../../../letters/campaigns/document.ts'
 import type { CampaignFacts } from '../../../letters/campaigns/state-machine.ts'
 import { viewDetails } from './audit-view.ts'

@@ -1,6 +1,6 @@
 /** Campaigns in requests. */
 import { type Static, Type } from 'typebox'
-import { formatDuration } from '../../../core/duration.ts'
+import { formatDuration } from '../../../core/time/duration.ts'
 import { campaignBounds } from '../../../letters/campaigns/spec.ts'
 import type { CampaignChanges, CampaignSpec } from '../../../letters/letters.ts'
 import { namedLettersMax } from '../../../letters/parts.ts'

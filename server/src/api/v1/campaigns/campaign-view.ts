@@ -1,6 +1,6 @@
 /** Campaigns in answers. */
 import { type Static, Type } from 'typebox'
-import { formatDuration } from '../../../core/duration.ts'
+import { formatDuration } from '../../../core/time/duration.ts'
 import type { Campaign, CampaignCauses, CampaignSpec } from '../../../letters/letters.ts'
 import { campaignLetterStates } from '../../../storage/contract/campaigns.ts'
 import { component } from '../../http/openapi/annotations.ts'

@@ -3,7 +3,7 @@
 import { Type } from 'typebox'
 import { campaignLetterStates } from '../../../storage/contract/campaigns.ts'
 import { createAttribution } from '../../http/attribution.ts'
-import { abortOnDisconnect } from '../../http/client-disconnect.ts'
+import { abortOnDisconnect } from '../../http/connections/client-disconnect.ts'
 import { component } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'

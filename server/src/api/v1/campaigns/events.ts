@@ -5,7 +5,7 @@
 import { Readable } from 'node:stream'
 import { Type } from 'typebox'
 import type { Campaign } from '../../../letters/letters.ts'
-import { abortOnDisconnect } from '../../http/client-disconnect.ts'
+import { abortOnDisconnect } from '../../http/connections/client-disconnect.ts'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
 import { isEnded, viewCampaign } from './campaign-view.ts'

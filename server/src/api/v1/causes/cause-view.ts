@@ -1,6 +1,6 @@
 /** A cause in answers. */
 import { type Static, Type } from 'typebox'
-import type { Instant } from '../../../core/instant.ts'
+import type { Instant } from '../../../core/time/instant.ts'
 import type { CauseFacts } from '../../../letters/grouping/causes.ts'
 import type { Letters } from '../../../letters/letters.ts'
 import { component } from '../../http/openapi/annotations.ts'

@@ -1,4 +1,4 @@
-import type { Queue } from '../../../core/queue.ts'
+import type { Queue } from '../../../core/items/queue.ts'
 import { KnownError } from '../../../errors.ts'
 import type { ApiContext } from '../../context.ts'
 

@@ -1,6 +1,6 @@
 /** The fields of groups and causes in answers, with their trends. */
 import { type Static, Type } from 'typebox'
-import { type Instant, usPerSecond } from '../../../core/instant.ts'
+import { type Instant, usPerSecond } from '../../../core/time/instant.ts'
 import type { Letters } from '../../../letters/letters.ts'
 import type { GroupFacts } from '../../../storage/contract/letters.ts'
 import { component } from '../../http/openapi/annotations.ts'

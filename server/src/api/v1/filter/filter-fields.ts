@@ -3,7 +3,7 @@
  * names. A query repeats a parameter for several values; a body may have a list.
  */
 import { type Static, type TProperties, Type } from 'typebox'
-import { letterStatuses } from '../../../ops/letter-status.ts'
+import { letterStatuses } from '../../../ops/metrics/letter-status.ts'
 import { component, describedWith } from '../../http/openapi/annotations.ts'
 import { storedAsBytes } from '../../http/validation/unstorable-text.ts'
 

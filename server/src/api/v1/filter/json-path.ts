@@ -1,5 +1,5 @@
-import type { JsonNumber } from '../../../core/json-number.ts'
-import { isStorableText } from '../../../core/storable-text.ts'
+import type { JsonNumber } from '../../../core/text/json-number.ts'
+import { isStorableText } from '../../../core/text/storable-text.ts'
 
 /**
  * The JSON path of filters: `$.order.lines[0]["unit price"]` is `$` followed by names and indexes. Without

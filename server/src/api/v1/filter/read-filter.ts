@@ -2,10 +2,10 @@
  * Translates the conditions of a request into a filter of the store, and reports all invalid fields at once.
  */
 import { Buffer } from 'node:buffer'
-import { type Instant, instantMax, instantMin } from '../../../core/instant.ts'
+import { type Instant, instantMax, instantMin } from '../../../core/time/instant.ts'
 import { findNearest } from '../../../find-nearest.ts'
 import { findIdsOfLetters } from '../../../letters/letter-id.ts'
-import { isLetterStatus, letterStatuses, toStates } from '../../../ops/letter-status.ts'
+import { isLetterStatus, letterStatuses, toStates } from '../../../ops/metrics/letter-status.ts'
 import { type CountedFilter, type LetterFilter, redrivesCounted } from '../../../storage/contract/letters.ts'
 import type { StoreReads } from '../../../storage/contract/storage.ts'
 import { type FieldFault, InvalidRequest } from '../../http/validation/invalid-request.ts'

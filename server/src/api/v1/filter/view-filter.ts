@@ -1,6 +1,6 @@
 /** A filter in answers. */
 import { type Static, Type } from 'typebox'
-import { letterStatuses, toLetterStatus } from '../../../ops/letter-status.ts'
+import { letterStatuses, toLetterStatus } from '../../../ops/metrics/letter-status.ts'
 import type { LetterFilter } from '../../../storage/contract/letters.ts'
 import { component, describedWith } from '../../http/openapi/annotations.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'

@@ -2,7 +2,7 @@
  * Redrives to a topic that several consumer groups read. Groups that did not fail would process the record
  * again, so such a redrive needs a target that says how to avoid it, or force.
  */
-import type { Origin } from '../../../core/item.ts'
+import type { Origin } from '../../../core/items/item.ts'
 import { nameReplayQueue, parseReplayQueue, type ReplayMode } from '../../../core/kafka/replay-queues.ts'
 import { KnownError } from '../../../errors.ts'
 import type { CampaignSpec } from '../../../letters/letters.ts'

@@ -1,8 +1,8 @@
 /** The body of a capture: its schema, and the letters that it becomes. */
 import { type Static, Type } from 'typebox'
-import { historyMax } from '../../../core/item.ts'
-import { splitElements, splitFields } from '../../../core/json-text.ts'
-import { isNestedTooDeep, nestingMax } from '../../../core/nesting.ts'
+import { historyMax } from '../../../core/items/item.ts'
+import { splitElements, splitFields } from '../../../core/text/json-text.ts'
+import { isNestedTooDeep, nestingMax } from '../../../core/text/nesting.ts'
 import {
   createUndecodedLetter,
   type EnvelopeDefaults,
@@ -11,7 +11,7 @@ import {
   readEnvelope,
 } from '../../../letters/envelope/read-envelope.ts'
 import type { CapturedLetter } from '../../../letters/letters.ts'
-import { createBodyReader } from '../../http/body-reader.ts'
+import { createBodyReader } from '../../http/bodies/body-reader.ts'
 import { component } from '../../http/openapi/annotations.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { repairedWhenRead } from '../../http/validation/unstorable-text.ts'

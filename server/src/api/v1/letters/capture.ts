@@ -1,6 +1,6 @@
 /** The route that captures failed messages of other systems as dead letters. */
 import { Type } from 'typebox'
-import { takeBody } from '../../http/body-reader.ts'
+import { takeBody } from '../../http/bodies/body-reader.ts'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
 import { CaptureBody, captureBodyReader } from './capture-body.ts'

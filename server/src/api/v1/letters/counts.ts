@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { letterStatuses, toLetterStatus } from '../../../ops/letter-status.ts'
+import { letterStatuses, toLetterStatus } from '../../../ops/metrics/letter-status.ts'
 import type { CountedBy, LetterCount } from '../../../storage/contract/letters.ts'
 import { component } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'

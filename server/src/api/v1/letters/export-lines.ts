@@ -1,10 +1,10 @@
 /** The lines of an export. */
-import type { Item } from '../../../core/item.ts'
+import type { Item } from '../../../core/items/item.ts'
 import type { LetterLabel } from '../../../letters/labels.ts'
 import type { LetterBatch, Letters } from '../../../letters/letters.ts'
 import type { LetterCursor, LetterOrder } from '../../../storage/contract/letters.ts'
-import { Capacity, createOverloadedError } from '../../http/capacity.ts'
-import { classifyError } from '../../http/classify-error.ts'
+import { classifyError } from '../../http/answers/classify-error.ts'
+import { Capacity, createOverloadedError } from '../../http/connections/capacity.ts'
 import { type Part, takeTurns, writeJsonParts } from '../../http/wire/json-parts.ts'
 import { type PayloadView, viewLargePayload } from '../values/content-view.ts'
 import { addCampaignNames } from './letter-detail.ts'

@@ -1,6 +1,6 @@
 /** The export of letters as lines of JSON. Letters are read only as fast as the client receives them. */
 import { Type } from 'typebox'
-import { abortOnDisconnect } from '../../http/client-disconnect.ts'
+import { abortOnDisconnect } from '../../http/connections/client-disconnect.ts'
 import { route } from '../../http/route.ts'
 import { toStream } from '../../http/wire/json-parts.ts'
 import { v1 } from '../dialect.ts'

@@ -1,8 +1,8 @@
 /** A complete letter in answers, live or archived. */
 import type { FastifyReply } from 'fastify'
 import { type Static, Type } from 'typebox'
-import { historyMax } from '../../../core/item.ts'
-import { redrivesKept } from '../../../core/letter.ts'
+import { redrivesKept } from '../../../core/dead-letters/letter.ts'
+import { historyMax } from '../../../core/items/item.ts'
 import { KnownError } from '../../../errors.ts'
 import type { LetterDetail, Letters } from '../../../letters/letters.ts'
 import type { ApiContext } from '../../context.ts'

@@ -1,8 +1,8 @@
 /** The body of the redrive of one letter, which may have an edited version of it. */
 import { type Static, Type } from 'typebox'
-import { findText } from '../../../core/json-text.ts'
+import { findText } from '../../../core/text/json-text.ts'
 import type { LetterChanges } from '../../../letters/letters.ts'
-import { createBodyReader } from '../../http/body-reader.ts'
+import { createBodyReader } from '../../http/bodies/body-reader.ts'
 import { component } from '../../http/openapi/annotations.ts'
 import {
   checkMetadataBytes,

@@ -1,9 +1,9 @@
 /** Create, change, pause, resume and delete queues. Each call writes an audit row. */
 
 import { Type } from 'typebox'
-import { boundedPolicy, type PolicyChanges, partitionsMax } from '../../../core/queue.ts'
+import { boundedPolicy, type PolicyChanges, partitionsMax } from '../../../core/items/queue.ts'
 import type { Attribution, Engine } from '../../../engine/engine.ts'
-import { checkTimes } from '../../../storage/shared/queue-checks.ts'
+import { checkTimes } from '../../../storage/shared/items/queue-checks.ts'
 import { createAttribution } from '../../http/attribution.ts'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'

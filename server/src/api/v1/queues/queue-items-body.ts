@@ -1,8 +1,8 @@
 /** The body of a request that produces items: its schema, and the items that it becomes. */
 import { type Static, Type } from 'typebox'
-import { findText, splitElements, splitFields } from '../../../core/json-text.ts'
+import { findText, splitElements, splitFields } from '../../../core/text/json-text.ts'
 import type { NewItem } from '../../../storage/contract/items.ts'
-import { createBodyReader } from '../../http/body-reader.ts'
+import { createBodyReader } from '../../http/bodies/body-reader.ts'
 import { component, describedWith } from '../../http/openapi/annotations.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { parseInstant } from '../../http/wire/wire-time.ts'

@@ -2,11 +2,11 @@
  * Calls that the Queue API does not have: priorities, idempotent produce, extending and cancelling leases.
  */
 import { Type } from 'typebox'
-import { findKsuidProblem } from '../../../core/ksuid.ts'
-import { partitionsMax } from '../../../core/queue.ts'
+import { findKsuidProblem } from '../../../core/ids/ksuid.ts'
+import { partitionsMax } from '../../../core/items/queue.ts'
 import { KnownError } from '../../../errors.ts'
-import { createQueueNotFoundError } from '../../../storage/shared/queue-checks.ts'
-import { takeBody } from '../../http/body-reader.ts'
+import { createQueueNotFoundError } from '../../../storage/shared/items/queue-checks.ts'
+import { takeBody } from '../../http/bodies/body-reader.ts'
 import { route } from '../../http/route.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { v1 } from '../dialect.ts'

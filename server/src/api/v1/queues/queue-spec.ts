@@ -1,7 +1,7 @@
 /** The policy of a queue in requests. */
 import { type Static, Type } from 'typebox'
-import type { PolicyChanges } from '../../../core/queue.ts'
-import type { RetryPolicy } from '../../../core/retry.ts'
+import type { PolicyChanges } from '../../../core/items/queue.ts'
+import type { RetryPolicy } from '../../../core/items/retry.ts'
 import { KnownError } from '../../../errors.ts'
 import { component } from '../../http/openapi/annotations.ts'
 import { duration, parseDurationField } from '../values/duration.ts'

@@ -1,8 +1,8 @@
 /** A queue in answers. */
 import { type Static, Type } from 'typebox'
-import { formatDuration } from '../../../core/duration.ts'
-import type { Queue } from '../../../core/queue.ts'
-import type { RetryPolicy } from '../../../core/retry.ts'
+import type { Queue } from '../../../core/items/queue.ts'
+import type { RetryPolicy } from '../../../core/items/retry.ts'
+import { formatDuration } from '../../../core/time/duration.ts'
 import type { Counts } from '../../../storage/contract/counts.ts'
 import { component } from '../../http/openapi/annotations.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'

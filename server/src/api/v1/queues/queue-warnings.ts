@@ -1,5 +1,5 @@
-import { formatDuration } from '../../../core/duration.ts'
-import type { Queue } from '../../../core/queue.ts'
+import type { Queue } from '../../../core/items/queue.ts'
+import { formatDuration } from '../../../core/time/duration.ts'
 
 /**
  * The warnings for the creator of a queue: a queue without a dead queue does not keep the items that fail as

@@ -4,7 +4,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { type Static, Type } from 'typebox'
-import { type Header, measureMetadata, metadataBytesMax, payloadBytesMax } from '../../../core/item.ts'
+import { type Header, measureMetadata, metadataBytesMax, payloadBytesMax } from '../../../core/items/item.ts'
 import { component, describedWith, exactlyOneOf } from '../../http/openapi/annotations.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { repairedWhenRead, storedAsBytes } from '../../http/validation/unstorable-text.ts'

@@ -4,7 +4,7 @@
  */
 import { Buffer, isUtf8 } from 'node:buffer'
 import { type Static, Type } from 'typebox'
-import type { Header } from '../../../core/item.ts'
+import type { Header } from '../../../core/items/item.ts'
 import { headBytes } from '../../../storage/contract/letters.ts'
 import { component, describedWith } from '../../http/openapi/annotations.ts'
 import { LargeBytes, largeBytesMin } from '../../http/wire/json-parts.ts'

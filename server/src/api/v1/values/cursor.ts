@@ -5,7 +5,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { type TProperties, Type } from 'typebox'
-import { isStorableText } from '../../../core/storable-text.ts'
+import { isStorableText } from '../../../core/text/storable-text.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { nullable } from './schemas.ts'
 

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { formatDuration, parseDuration } from '../../../core/duration.ts'
+import { formatDuration, parseDuration } from '../../../core/time/duration.ts'
 import { KnownError } from '../../../errors.ts'
 
 /** The schema of a duration in a request. */

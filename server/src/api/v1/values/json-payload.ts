@@ -1,6 +1,6 @@
 import { Buffer, isUtf8 } from 'node:buffer'
-import { hasTooManyValues } from '../../../core/json-values.ts'
-import { isNestedTooDeep } from '../../../core/nesting.ts'
+import { hasTooManyValues } from '../../../core/text/json-values.ts'
+import { isNestedTooDeep } from '../../../core/text/nesting.ts'
 
 /** Whether a payload is JSON that is shown as JSON: not with too many values, and not nested too deep. */
 export function isShownAsJson(payload: Uint8Array): boolean {

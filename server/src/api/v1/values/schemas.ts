@@ -1,6 +1,6 @@
 /** Schemas that several routes share. */
 import { type TSchema, Type } from 'typebox'
-import type { Instant } from '../../../core/instant.ts'
+import type { Instant } from '../../../core/time/instant.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 
 /** `time('When …')`: an RFC 3339 time with its meaning. */

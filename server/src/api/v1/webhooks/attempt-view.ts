@@ -1,7 +1,7 @@
 /** An attempt to push a job, in answers. */
 import { Buffer, isUtf8 } from 'node:buffer'
 import { type Static, Type } from 'typebox'
-import { usPerMs } from '../../../core/instant.ts'
+import { usPerMs } from '../../../core/time/instant.ts'
 import type { StoredAttempt } from '../../../storage/contract/deliveries.ts'
 import { component } from '../../http/openapi/annotations.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'

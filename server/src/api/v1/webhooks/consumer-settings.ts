@@ -1,6 +1,6 @@
 /** The settings of a consumer in requests. */
 import { type Static, Type } from 'typebox'
-import { usPerMs } from '../../../core/instant.ts'
+import { usPerMs } from '../../../core/time/instant.ts'
 import type { DeliverySettings } from '../../../core/webhook/delivery/consumer-delivery.ts'
 import { duration, parseDurationField } from '../values/duration.ts'
 import { nullable } from '../values/schemas.ts'

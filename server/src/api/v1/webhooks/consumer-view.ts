@@ -1,7 +1,7 @@
 /** A webhook consumer in answers. */
 import { type Static, Type } from 'typebox'
-import { formatDuration } from '../../../core/duration.ts'
-import { usPerMs } from '../../../core/instant.ts'
+import { formatDuration } from '../../../core/time/duration.ts'
+import { usPerMs } from '../../../core/time/instant.ts'
 import { newDelivery, readDeliveryStatus } from '../../../core/webhook/delivery/consumer-delivery.ts'
 import { readPercentile } from '../../../core/webhook/delivery/latency.ts'
 import { type ConsumerReport, figureMinutes } from '../../../drivers/webhook/deliveries/deliveries.ts'

@@ -1,6 +1,6 @@
 /** The signing secret of a consumer. No other answer, list, audit row or log line contains it. */
 import { type Static, Type } from 'typebox'
-import { usPerSecond } from '../../../core/instant.ts'
+import { usPerSecond } from '../../../core/time/instant.ts'
 import { rotationOverlapUs, type SigningSecrets } from '../../../core/webhook/signature.ts'
 import { createAttribution } from '../../http/attribution.ts'
 import { component } from '../../http/openapi/annotations.ts'

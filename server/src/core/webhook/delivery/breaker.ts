@@ -11,7 +11,7 @@
  * breaker half-open pushes one job as a probe. All servers on a store share the state; the counts of a closed
  * breaker belong to each server.
  */
-import { addDuration, type Instant } from '../../instant.ts'
+import { addDuration, type Instant } from '../../time/instant.ts'
 
 export type BreakerRules = Readonly<{
   /** Failures in a row that open the breaker. 0: the breaker never opens. */

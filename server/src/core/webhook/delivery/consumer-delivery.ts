@@ -2,7 +2,7 @@
  * The delivery of a consumer: its own settings, its pause, its circuit breaker, and whether it was disabled.
  * It is stored as one document with a version, so that a change by another server is never overwritten.
  */
-import { type Instant, usPerMs } from '../../instant.ts'
+import { type Instant, usPerMs } from '../../time/instant.ts'
 import { type BreakerState, closedBreaker } from './breaker.ts'
 
 /** Null: the server's setting applies. */

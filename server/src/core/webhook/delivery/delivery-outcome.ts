@@ -1,6 +1,7 @@
 /** Decides whether a job is delivered, retried or dead after an attempt to push it. */
-import { addDuration, type Instant } from '../../instant.ts'
-import { type RetryPolicy, retryDelayUs } from '../../retry.ts'
+
+import { type RetryPolicy, retryDelayUs } from '../../items/retry.ts'
+import { addDuration, type Instant } from '../../time/instant.ts'
 import type { Attempt, PushFailure } from '../attempt.ts'
 import { parseRetryAfter } from './retry-after.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { hour, noon, second } from '../../../../test/make.ts'
-import { formatHttpDate } from '../../http-date.ts'
+import { formatHttpDate } from '../../time/http-date.ts'
 import { parseRetryAfter } from './retry-after.ts'
 
 describe('Retry-After', () => {

@@ -1,6 +1,6 @@
 /** The header `Retry-After`: a number of seconds or an HTTP date (RFC 9110). */
-import { parseHttpDate } from '../../http-date.ts'
-import { addDuration, type Instant, usPerSecond } from '../../instant.ts'
+import { parseHttpDate } from '../../time/http-date.ts'
+import { addDuration, type Instant, usPerSecond } from '../../time/instant.ts'
 
 /**
  * The instant that a receiver asks to wait for. Undefined: the header is unreadable or in the past. At most

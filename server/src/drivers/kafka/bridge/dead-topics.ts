@@ -1,8 +1,8 @@
 /** Finds the dead-letter topics of a cluster, and creates the dead queue of each. */
 import type { Admin } from '@platformatic/kafka'
+import { defaultPolicy } from '../../../core/items/queue.ts'
 import { createDeadQueueReference } from '../../../core/kafka/replay-queues.ts'
 import { classifyTopic, matchesAny } from '../../../core/kafka/topic-patterns.ts'
-import { defaultPolicy } from '../../../core/queue.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import { KnownError } from '../../../errors.ts'
 import { type Cluster, kafkaActor } from '../parts.ts'

@@ -11,8 +11,8 @@
  * that has the same headers.
  */
 import { createHash } from 'node:crypto'
-import { parseLetterId } from '../../../core/ids.ts'
-import type { Header } from '../../../core/item.ts'
+import { parseLetterId } from '../../../core/ids/ids.ts'
+import type { Header } from '../../../core/items/item.ts'
 import { redriveHeaders } from '../../../core/kafka/redrive-headers.ts'
 import type { CapturedLetter } from '../../../letters/envelope/read-record.ts'
 import type { KafkaReplay } from '../../../storage/contract/kafka.ts'

@@ -8,7 +8,7 @@
  * another record with the same place, because its topic was created again. Their bytes tell them apart.
  */
 import { createHash } from 'node:crypto'
-import type { Clock } from '../../../core/instant.ts'
+import type { Clock } from '../../../core/time/instant.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import { KnownError } from '../../../errors.ts'
 import {

@@ -2,7 +2,7 @@
  * Keeps a bridge to a cluster running: starts a session, and after an error the next one, with growing
  * pauses. A cluster that does not answer affects nothing but its own state.
  */
-import { usPerMs } from '../../../core/instant.ts'
+import { usPerMs } from '../../../core/time/instant.ts'
 import { BridgeSession, pause } from '../bridge/bridge-session.ts'
 import type { ClaimedPartition } from '../bridge/claimed-partition.ts'
 import type { Cluster, KafkaParts } from '../parts.ts'

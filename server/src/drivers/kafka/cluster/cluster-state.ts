@@ -1,4 +1,4 @@
-import type { Clock, Instant } from '../../../core/instant.ts'
+import type { Clock, Instant } from '../../../core/time/instant.ts'
 
 /** The state of the connection to a cluster, for health and the API. */
 export type ClusterState = Readonly<{

@@ -1,6 +1,6 @@
 /** Kafka removes records after the retention of their topic, whether they were read or not. */
 import { type Admin, ConfigResourceTypes, type Consumer } from '@platformatic/kafka'
-import { type Instant, usPerMs } from '../../../core/instant.ts'
+import { type Instant, usPerMs } from '../../../core/time/instant.ts'
 import type { DeadTopicFigures } from '../kafka.ts'
 
 export interface RetentionReader {

@@ -4,7 +4,7 @@
  * ends, everything that was written until that time has been read.
  */
 import { ListOffsetTimestamps } from '@platformatic/kafka'
-import type { Instant } from '../../../core/instant.ts'
+import type { Instant } from '../../../core/time/instant.ts'
 import type { KafkaPosition } from '../../../storage/contract/kafka.ts'
 import { listDeadTopics } from '../bridge/dead-topics.ts'
 import type { ClusterClients } from '../cluster/cluster-clients.ts'

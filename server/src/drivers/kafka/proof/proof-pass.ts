@@ -3,8 +3,9 @@
  * can continue after a restart. One server of a store does it at a time, which saves requests; it would do no
  * harm if several did.
  */
-import { type Instant, usPerMs } from '../../../core/instant.ts'
+
 import { createUnknownProof, decideProof, type ProofDecision } from '../../../core/kafka/proof.ts'
+import { type Instant, usPerMs } from '../../../core/time/instant.ts'
 import type { KafkaReplay, UnpassedPartition } from '../../../storage/contract/kafka.ts'
 import type { EndRedrives } from '../../../storage/contract/letters.ts'
 import type { HeldLock } from '../../../storage/contract/locks.ts'

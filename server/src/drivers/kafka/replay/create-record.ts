@@ -1,5 +1,5 @@
 /** The record that a redriven letter becomes in Kafka. */
-import type { Header, Item, Origin } from '../../../core/item.ts'
+import type { Header, Item, Origin } from '../../../core/items/item.ts'
 import { isRedriveHeader, nameSideTopic, redriveHeaders } from '../../../core/kafka/redrive-headers.ts'
 import type { ReplayMode } from '../../../core/kafka/replay-queues.ts'
 import { isDeadLetterTopic } from '../../../core/kafka/topic-patterns.ts'

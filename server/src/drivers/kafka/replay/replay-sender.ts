@@ -12,9 +12,9 @@
  * letter with the reason. While the cluster does not answer, the items wait in their queue.
  */
 import { Producer } from '@platformatic/kafka'
-import type { Leased, Origin } from '../../../core/item.ts'
+import { isRedriving } from '../../../core/dead-letters/letter.ts'
+import type { Leased, Origin } from '../../../core/items/item.ts'
 import { nameReplayQueue, type ReplayMode, replayRequests } from '../../../core/kafka/replay-queues.ts'
-import { isRedriving } from '../../../core/letter.ts'
 import { KnownError } from '../../../errors.ts'
 import type { RecordKafkaReplays } from '../../../storage/contract/kafka.ts'
 import { pause } from '../bridge/bridge-session.ts'

@@ -1,5 +1,5 @@
 /** Finds the topics that redriven letters are sent to, and creates missing side topics. */
-import type { Origin } from '../../../core/item.ts'
+import type { Origin } from '../../../core/items/item.ts'
 import { topicNameMax } from '../../../core/kafka/redrive-headers.ts'
 import type { ClusterClients } from '../cluster/cluster-clients.ts'
 import { describeKafkaError, hasKafkaError, isUnknownTopic } from '../cluster/describe-error.ts'

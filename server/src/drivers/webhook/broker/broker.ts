@@ -6,7 +6,7 @@
  * the name `consumer.queue` and in partition 0. An item of such a queue has in `reference` the id of the job,
  * in `key` the id of the message, in `encoding` its content type; `readJobMessages` adds its bytes.
  */
-import type { Header, Item } from '../../../core/item.ts'
+import type { Header, Item } from '../../../core/items/item.ts'
 import type { DeliveryRules } from '../../../core/webhook/delivery-policy.ts'
 import type { ChangeCondition } from '../../../core/webhook/put.ts'
 import type { Attribution } from '../../../engine/engine.ts'

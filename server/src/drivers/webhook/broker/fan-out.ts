@@ -2,7 +2,7 @@
  * Creates the jobs of accepted messages. The fan-out of a message starts when it is stored. `pass` finds the
  * messages that were left without jobs, because a server was killed in between or the write failed.
  */
-import { addDuration, type Clock } from '../../../core/instant.ts'
+import { addDuration, type Clock } from '../../../core/time/instant.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { StoreReads } from '../../../storage/contract/storage.ts'
 

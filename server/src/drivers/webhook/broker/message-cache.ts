@@ -2,7 +2,7 @@
  * The headers and payloads of messages, for the jobs that refer to them. All consumers of a message get the
  * same bytes at about the same time, so each server reads them once, or not at all if it accepted them.
  */
-import type { Header } from '../../../core/item.ts'
+import type { Header } from '../../../core/items/item.ts'
 import type { StoreReads } from '../../../storage/contract/storage.ts'
 
 export type MessageBytes = Readonly<{ headers: readonly Header[]; payload: Uint8Array }>

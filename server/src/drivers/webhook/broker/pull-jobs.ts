@@ -1,6 +1,7 @@
 /** Jobs by their ids, and the changes of state that a pull consumer makes. */
-import { addDuration, type Clock } from '../../../core/instant.ts'
-import type { Item } from '../../../core/item.ts'
+
+import type { Item } from '../../../core/items/item.ts'
+import { addDuration, type Clock } from '../../../core/time/instant.ts'
 import { countRetriesOfDead, type DeliveryRules, inflightUs } from '../../../core/webhook/delivery-policy.ts'
 import { parseJobId } from '../../../core/webhook/job-id.ts'
 import { formatPullHolder, readIncrementalSeconds } from '../../../core/webhook/pull-lease.ts'

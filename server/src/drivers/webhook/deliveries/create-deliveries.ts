@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { addDuration, type Clock, usPerSecond } from '../../../core/instant.ts'
+import { addDuration, type Clock, usPerSecond } from '../../../core/time/instant.ts'
 import type { Attempt } from '../../../core/webhook/attempt.ts'
 import {
   type ConsumerDelivery,

@@ -1,6 +1,7 @@
 /** The state of a push consumer in the memory of this server: its jobs, its limits and its counts. */
-import { type Instant, usPerMs, usPerSecond } from '../../../core/instant.ts'
-import type { Leased } from '../../../core/item.ts'
+
+import type { Leased } from '../../../core/items/item.ts'
+import { type Instant, usPerMs, usPerSecond } from '../../../core/time/instant.ts'
 import { type BreakerCounts, newBreakerCounts } from '../../../core/webhook/delivery/breaker.ts'
 import { type ConsumerDelivery, newDelivery } from '../../../core/webhook/delivery/consumer-delivery.ts'
 import type { SigningSecrets } from '../../../core/webhook/signature.ts'

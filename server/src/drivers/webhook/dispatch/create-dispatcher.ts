@@ -9,7 +9,7 @@
  * jobs became available, messages were loaded, a push ended, outcomes were written, time passed.
  */
 import { randomUUID } from 'node:crypto'
-import type { Clock } from '../../../core/instant.ts'
+import type { Clock } from '../../../core/time/instant.ts'
 import { type DeliveryStatus, readDeliveryStatus } from '../../../core/webhook/delivery/consumer-delivery.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { EngineEvent } from '../../../engine/events.ts'

@@ -1,7 +1,7 @@
 /** The request of a push. */
 
-import type { Instant } from '../../../core/instant.ts'
-import type { Header } from '../../../core/item.ts'
+import type { Header } from '../../../core/items/item.ts'
+import type { Instant } from '../../../core/time/instant.ts'
 import { createPushHeaders } from '../../../core/webhook/push-headers.ts'
 import { type SigningSecrets, signPush } from '../../../core/webhook/signature.ts'
 import type { Consumer } from '../../../storage/contract/webhooks.ts'

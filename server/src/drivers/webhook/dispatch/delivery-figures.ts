@@ -1,5 +1,5 @@
 /** Counts attempts per consumer and minute, and stores the counts from time to time. */
-import { type Clock, type Instant, usPerSecond } from '../../../core/instant.ts'
+import { type Clock, type Instant, usPerSecond } from '../../../core/time/instant.ts'
 import { countLatency, newLatencies } from '../../../core/webhook/delivery/latency.ts'
 import type { Engine } from '../../../engine/engine.ts'
 

@@ -1,5 +1,5 @@
 /** The rules of deliveries that come from the settings of the server. */
-import type { RetryPolicy } from '../../../core/retry.ts'
+import type { RetryPolicy } from '../../../core/items/retry.ts'
 import type { BreakerRules } from '../../../core/webhook/delivery/breaker.ts'
 import type { ConsumerDelivery } from '../../../core/webhook/delivery/consumer-delivery.ts'
 import type { OutcomeRules } from '../../../core/webhook/delivery/delivery-outcome.ts'

@@ -1,5 +1,5 @@
 /** The breakers of this server, and the consumers that fail for too long. */
-import type { Clock } from '../../../core/instant.ts'
+import type { Clock } from '../../../core/time/instant.ts'
 import {
   cancelProbe,
   countAttempt,

@@ -2,8 +2,9 @@
  * Leases jobs for all consumers that can use them, in one write. Consumers that answer fast get jobs in
  * advance, about as many as they are sent in a quarter of a second.
  */
-import { type Clock, type Instant, usPerMs } from '../../../core/instant.ts'
-import type { Leased } from '../../../core/item.ts'
+
+import type { Leased } from '../../../core/items/item.ts'
+import { type Clock, type Instant, usPerMs } from '../../../core/time/instant.ts'
 import { probeAt } from '../../../core/webhook/delivery/breaker.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import { KnownError } from '../../../errors.ts'

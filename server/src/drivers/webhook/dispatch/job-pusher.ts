@@ -1,5 +1,5 @@
 /** Pushes one job, and passes its outcome on. */
-import { type Clock, usPerMs } from '../../../core/instant.ts'
+import { type Clock, usPerMs } from '../../../core/time/instant.ts'
 import type { Attempt } from '../../../core/webhook/attempt.ts'
 import { decideDeliveryOutcome } from '../../../core/webhook/delivery/delivery-outcome.ts'
 import { consumerPolicy } from '../../../core/webhook/delivery-policy.ts'

@@ -1,6 +1,6 @@
 /** The push consumers of the store, kept current: those that changed are read again. */
 import { randomBytes } from 'node:crypto'
-import { addDuration, type Clock, type Instant, usPerSecond } from '../../../core/instant.ts'
+import { addDuration, type Clock, type Instant, usPerSecond } from '../../../core/time/instant.ts'
 import { newDelivery } from '../../../core/webhook/delivery/consumer-delivery.ts'
 import { createSigningSecret } from '../../../core/webhook/signature.ts'
 import type { Engine } from '../../../engine/engine.ts'

@@ -2,7 +2,7 @@
  * Loads the messages of leased jobs, many in one read. The payloads in memory are bounded: a consumer may
  * hold as many bytes as are free, so one with large payloads that does not answer leaves room for others.
  */
-import type { Leased } from '../../../core/item.ts'
+import type { Leased } from '../../../core/items/item.ts'
 import type { WebhookBroker } from '../broker/broker.ts'
 import type { ConsumerLane, ReadyJob } from './consumer-lane.ts'
 import type { DispatchRules } from './delivery-rules.ts'

@@ -3,8 +3,8 @@
  * the attempts mean for the breakers. A store that does not respond is asked again until the lease of a job
  * has ended: from then on the job belongs to another push.
  */
-import type { ItemId, QueueName } from '../../../core/ids.ts'
-import type { Clock, Instant } from '../../../core/instant.ts'
+import type { ItemId, QueueName } from '../../../core/ids/ids.ts'
+import type { Clock, Instant } from '../../../core/time/instant.ts'
 import type { DeliveryOutcome } from '../../../core/webhook/delivery/delivery-outcome.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import { KnownError } from '../../../errors.ts'

@@ -8,7 +8,7 @@
  *   those that answer, however many hang.
  * - A consumer has its own limits: parallel pushes, pushes per second, and the bytes of its payloads.
  */
-import type { Instant } from '../../../core/instant.ts'
+import type { Instant } from '../../../core/time/instant.ts'
 import { readDeliveryStatus } from '../../../core/webhook/delivery/consumer-delivery.ts'
 import type { ConsumerLane, ReadyJob } from './consumer-lane.ts'
 

@@ -1,5 +1,10 @@
 import type { AccessChange, ChangeAccess, CreateSession, RecordKeyUses } from '../../contract/access.ts'
-import { accessChanged, changesCredentials, keyNotFound, namespaceInUse } from '../../shared/access-rows.ts'
+import {
+  accessChanged,
+  changesCredentials,
+  keyNotFound,
+  namespaceInUse,
+} from '../../shared/rows/access-rows.ts'
 import type { Connection, Row } from '../connection/connection.ts'
 import { encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import type { Transaction } from '../transaction.ts'

@@ -1,5 +1,5 @@
 import type { AccessQuery, AccessRecords, AccessState } from '../../contract/access.ts'
-import { accessTables, readConditions, toAccessState } from '../../shared/access-rows.ts'
+import { accessTables, readConditions, toAccessState } from '../../shared/rows/access-rows.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 

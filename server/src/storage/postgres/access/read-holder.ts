@@ -1,6 +1,6 @@
 import type { CredentialHolder, CredentialRef } from '../../contract/access.ts'
-import { toApiKey, toRole, toSession, toUser } from '../../shared/access-rows.ts'
-import { type DatabaseRow, readJson, readNumber, readText } from '../../shared/row-values.ts'
+import { toApiKey, toRole, toSession, toUser } from '../../shared/rows/access-rows.ts'
+import { type DatabaseRow, readJson, readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 

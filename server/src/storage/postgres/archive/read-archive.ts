@@ -1,6 +1,6 @@
 /** Reads archived letters by their ids. The search (storage/search) finds them by a filter. */
 import type { ArchivedItem } from '../../contract/archive.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Connections } from '../connection/connections.ts'
 import { encodeTexts, encodeUuids } from '../connection/encode-arrays.ts'
 import { toItem } from '../items/rows.ts'

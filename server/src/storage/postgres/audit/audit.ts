@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
-import { systemNamespace } from '../../../core/queue.ts'
-import { isStorableText } from '../../../core/storable-text.ts'
+import { systemNamespace } from '../../../core/items/queue.ts'
+import { isStorableText } from '../../../core/text/storable-text.ts'
 import type {
   AuditEntry,
   AuditHead,
@@ -9,10 +9,10 @@ import type {
   ChainedAuditRow,
   WriteAudit,
 } from '../../contract/audit.ts'
-import { linkAuditRows } from '../../shared/audit-chain.ts'
-import { addNamespaces, listTargets } from '../../shared/audit-namespaces.ts'
-import { toAuditHead, toAuditRow, toChainedRow, toStoredAudit } from '../../shared/audit-rows.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { linkAuditRows } from '../../shared/audit/audit-chain.ts'
+import { addNamespaces, listTargets } from '../../shared/audit/audit-namespaces.ts'
+import { toAuditHead, toAuditRow, toChainedRow, toStoredAudit } from '../../shared/audit/audit-rows.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { encodeBytes, encodeInt8s, encodeTexts, encodeUuids } from '../connection/encode-arrays.ts'

@@ -7,8 +7,9 @@
  * Statements write `campaign_id || ''` where PostgreSQL must not choose an index that starts with the
  * campaign.
  */
-import type { Instant } from '../../../core/instant.ts'
-import { toStorableText } from '../../../core/storable-text.ts'
+
+import { toStorableText } from '../../../core/text/storable-text.ts'
+import type { Instant } from '../../../core/time/instant.ts'
 import {
   type CampaignLetter,
   type CampaignLetterState,
@@ -22,8 +23,8 @@ import {
 } from '../../contract/campaigns.ts'
 import { stepMs } from '../../search/pacer.ts'
 import { searchLetters } from '../../search/search-letters.ts'
-import { toCampaignLetter, toStateCode } from '../../shared/campaign-rows.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { toCampaignLetter, toStateCode } from '../../shared/letters/campaign-rows.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Connection, Row, Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'

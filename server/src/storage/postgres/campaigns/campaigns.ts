@@ -1,4 +1,4 @@
-import { isStorableText } from '../../../core/storable-text.ts'
+import { isStorableText } from '../../../core/text/storable-text.ts'
 import { KnownError } from '../../../errors.ts'
 import {
   type CampaignsQuery,
@@ -6,8 +6,8 @@ import {
   type PutCampaign,
   type StoredCampaign,
 } from '../../contract/campaigns.ts'
-import { toCampaignCounts, toStoredCampaign } from '../../shared/campaign-rows.ts'
-import { readJson } from '../../shared/row-values.ts'
+import { toCampaignCounts, toStoredCampaign } from '../../shared/letters/campaign-rows.ts'
+import { readJson } from '../../shared/rows/row-values.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { encodeTexts } from '../connection/encode-arrays.ts'

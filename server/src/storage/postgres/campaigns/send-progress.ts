@@ -3,12 +3,12 @@
  * the set in order, so one number (`sent_until`) records it: every letter at or below it without a state of
  * its own counts as sent. Only letters that are sent out of order get a state of their own.
  */
-import type { Instant } from '../../../core/instant.ts'
+import type { Instant } from '../../../core/time/instant.ts'
 import type { FrozenPosition } from '../../contract/campaigns.ts'
 import type { RedriveLetters, RedriveRefusal } from '../../contract/letters.ts'
-import { toLetterState } from '../../shared/campaign-rows.ts'
-import { refuseRepeatedSend } from '../../shared/campaign-rules.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { toLetterState } from '../../shared/letters/campaign-rows.ts'
+import { refuseRepeatedSend } from '../../shared/letters/campaign-rules.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Statement } from '../connection/connection.ts'
 import { encodeInt4s, encodeTexts } from '../connection/encode-arrays.ts'
 import type { Transaction } from '../transaction.ts'

@@ -7,7 +7,7 @@
 import pg from 'pg'
 import type { CredentialSource, Credentials } from '../../contract/credentials.ts'
 import type { TlsSource } from '../../contract/tls.ts'
-import { readNumber } from '../../shared/row-values.ts'
+import { readNumber } from '../../shared/rows/row-values.ts'
 import {
   type Connection,
   PooledConnection,

@@ -10,9 +10,9 @@
  * Between measurements, time passes by the monotonic clock of the process. The wall clock of the machine is
  * only compared, to report how far it is off.
  */
-import { type Clock, type Instant, usPerMs } from '../../../core/instant.ts'
+import { type Clock, type Instant, usPerMs } from '../../../core/time/instant.ts'
 import type { StoreClock } from '../../contract/storage.ts'
-import { readNumber } from '../../shared/row-values.ts'
+import { readNumber } from '../../shared/rows/row-values.ts'
 import type { Connection, Statement } from './connection.ts'
 
 /** The time of the database as an instant. `sentMs` and `receivedMs`: of the monotonic clock. */

@@ -3,7 +3,7 @@
  * not as hexadecimal text, and no value has to be quoted or parsed.
  */
 import { Buffer } from 'node:buffer'
-import { uuidBytes, writeKsuidUuid } from '../../../core/ksuid.ts'
+import { uuidBytes, writeKsuidUuid } from '../../../core/ids/ksuid.ts'
 import { locationsPerPage, type RowLocation } from '../items/leased-row-locations.ts'
 
 const oid = { bytea: 17, int8: 20, int4: 23, text: 25, tid: 27, uuid: 2950 } as const

@@ -8,7 +8,8 @@ const parsers = new Map<number, (text: string) => unknown>([
 ])
 
 /**
- * Our own table, because the whole process shares `pg.types`. All 64-bit numbers fit, see core/instant.ts.
+ * Our own table, because the whole process shares `pg.types`. All 64-bit numbers fit, see
+ * core/time/instant.ts.
  */
 export function getParser(oid: number): (text: string) => unknown {
   return parsers.get(oid) ?? String

@@ -1,6 +1,6 @@
 /** Prints the counted conditions of a filter (shared/counted-filter.ts) as SQL. */
-import { isStorableText } from '../../../core/storable-text.ts'
-import type { CountCondition, GroupField } from '../../shared/counted-filter.ts'
+import { isStorableText } from '../../../core/text/storable-text.ts'
+import type { CountCondition, GroupField } from '../../shared/letters/counted-filter.ts'
 import { encodeInt4s, encodeTexts } from '../connection/encode-arrays.ts'
 import { stateCodes } from '../items/rows.ts'
 

@@ -1,5 +1,5 @@
-import { type ItemHead, toListedState } from '../../../core/item.ts'
-import { computeFailedAgainAt } from '../../../core/letter.ts'
+import { computeFailedAgainAt } from '../../../core/dead-letters/letter.ts'
+import { type ItemHead, toListedState } from '../../../core/items/item.ts'
 import type {
   Counts,
   CountsQuery,
@@ -13,8 +13,8 @@ import {
   decodeCounts,
   decodeQueueCounts,
   printQueueCounts,
-} from '../../shared/count-columns.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+} from '../../shared/counts/count-columns.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'

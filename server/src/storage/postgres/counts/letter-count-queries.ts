@@ -1,9 +1,14 @@
 /** Numbers of letters, read from their counts. The cost depends on the number of groups, not of letters. */
-import type { Instant } from '../../../core/instant.ts'
-import { isStorableText } from '../../../core/storable-text.ts'
+
+import { isStorableText } from '../../../core/text/storable-text.ts'
+import type { Instant } from '../../../core/time/instant.ts'
 import type { CountedBy, LetterCount, LetterCountsQuery } from '../../contract/letters.ts'
-import { type CountCondition, hasGroupConditions, readConditions } from '../../shared/counted-filter.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import {
+  type CountCondition,
+  hasGroupConditions,
+  readConditions,
+} from '../../shared/letters/counted-filter.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import { prepareStatement, type Row, type Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { encodeTexts } from '../connection/encode-arrays.ts'

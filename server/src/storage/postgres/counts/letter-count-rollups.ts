@@ -4,7 +4,7 @@
  * writes the counts writes the sums too, in the same slot.
  */
 import type { CountedAndActual, Difference } from '../../contract/difference.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Connection, Row } from '../connection/connection.ts'
 
 type SumTable = Readonly<{

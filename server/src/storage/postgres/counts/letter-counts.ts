@@ -4,10 +4,11 @@
  * slots, like the counts of items. A transaction writes them once, in sorted order, so that writers lock rows
  * in one order.
  */
-import { type Instant, usPerSecond } from '../../../core/instant.ts'
-import { type ItemHead, toListedState } from '../../../core/item.ts'
+
+import { type ItemHead, toListedState } from '../../../core/items/item.ts'
+import { type Instant, usPerSecond } from '../../../core/time/instant.ts'
 import { redrivesCounted } from '../../contract/letters.ts'
-import { countRedrives } from '../../shared/counted-filter.ts'
+import { countRedrives } from '../../shared/letters/counted-filter.ts'
 import type { Statement } from '../connection/connection.ts'
 import { encodeInt4s, encodeInt8s } from '../connection/encode-arrays.ts'
 import { stateCodes } from '../items/rows.ts'

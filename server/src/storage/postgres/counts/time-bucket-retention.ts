@@ -3,8 +3,8 @@
  * first minute on. It only moves forward: a server that has cached an earlier minute writes a few counts too
  * many, which are deleted later, and misses none.
  */
-import type { Instant } from '../../../core/instant.ts'
-import { readNumber } from '../../shared/row-values.ts'
+import type { Instant } from '../../../core/time/instant.ts'
+import { readNumber } from '../../shared/rows/row-values.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import { minutesPerHour, toMinute } from './letter-counts.ts'
 

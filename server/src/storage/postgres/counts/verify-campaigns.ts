@@ -2,7 +2,7 @@
  * Compares the counts of campaigns with their letters, and repairs them. Reads all letters of all campaigns.
  */
 import type { CampaignDifference } from '../../contract/difference.ts'
-import { compareCampaigns } from '../../shared/compare-counts.ts'
+import { compareCampaigns } from '../../shared/counts/compare-counts.ts'
 import { CampaignChanges } from '../campaigns/campaign-letters.ts'
 import type { Connection } from '../connection/connection.ts'
 

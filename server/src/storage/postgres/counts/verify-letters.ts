@@ -6,8 +6,8 @@ import {
   type KeyedCount,
   type KeyedDifference,
   sumByQueue,
-} from '../../shared/compare-counts.ts'
-import { readNumber } from '../../shared/row-values.ts'
+} from '../../shared/counts/compare-counts.ts'
+import { readNumber } from '../../shared/rows/row-values.ts'
 import type { Connection, Row } from '../connection/connection.ts'
 import { readQueueNames } from '../queues/queue-names.ts'
 import { compareSums } from './letter-count-rollups.ts'

@@ -1,8 +1,8 @@
 /** Compares the counts of each partition with its rows, live and archived. */
 import type { QueueDifference } from '../../contract/difference.ts'
-import { comparePartition, type PartitionDifference } from '../../shared/compare-counts.ts'
-import { decodeGauges } from '../../shared/count-columns.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { comparePartition, type PartitionDifference } from '../../shared/counts/compare-counts.ts'
+import { decodeGauges } from '../../shared/counts/count-columns.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Connection, Row } from '../connection/connection.ts'
 import { encodeInt4s } from '../connection/encode-arrays.ts'
 import { CountChanges, countedPartitions, decodePartition } from './counts.ts'

@@ -1,8 +1,8 @@
 /** Compares all counts with the rows that they count, and repairs them. */
-import type { Instant } from '../../../core/instant.ts'
+import type { Instant } from '../../../core/time/instant.ts'
 import type { CampaignDifference, Difference } from '../../contract/difference.ts'
 import type { HeldLock } from '../../contract/locks.ts'
-import { repairEntries } from '../../shared/repair-audit.ts'
+import { repairEntries } from '../../shared/audit/repair-audit.ts'
 import { insertAudit } from '../audit/audit.ts'
 import { type Connection, runInTransaction } from '../connection/connection.ts'
 import { beginWrite, type Connections } from '../connection/connections.ts'

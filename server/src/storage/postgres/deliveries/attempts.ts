@@ -1,5 +1,5 @@
 import type { AttemptsQuery, NewAttempt, RecordAttempts, StoredAttempt } from '../../contract/deliveries.ts'
-import { attemptColumns, toAttemptRow, toStoredAttempt } from '../../shared/delivery-rows.ts'
+import { attemptColumns, toAttemptRow, toStoredAttempt } from '../../shared/rows/delivery-rows.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { encodeBytes, encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'

@@ -1,4 +1,4 @@
-import { isStorableText } from '../../../core/storable-text.ts'
+import { isStorableText } from '../../../core/text/storable-text.ts'
 import { KnownError } from '../../../errors.ts'
 import type {
   ConsumerFigures,
@@ -8,7 +8,7 @@ import type {
   RecordDeliveryFigures,
   StoredDelivery,
 } from '../../contract/deliveries.ts'
-import { sumFigures, toStoredDelivery } from '../../shared/delivery-rows.ts'
+import { sumFigures, toStoredDelivery } from '../../shared/rows/delivery-rows.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'

@@ -1,8 +1,8 @@
 /** Changes of groups by a person. */
-import { isStorableText } from '../../../core/storable-text.ts'
+import { isStorableText } from '../../../core/text/storable-text.ts'
 import type { GroupResults, MergeCauses, MergeGroups, PinTitle } from '../../contract/groups.ts'
-import { causeNotFound, checkMerge } from '../../shared/merge-checks.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { causeNotFound, checkMerge } from '../../shared/letters/merge-checks.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Statement } from '../connection/connection.ts'
 import { encodeInt4s } from '../connection/encode-arrays.ts'
 import { isInt4 } from '../counts/count-conditions.ts'

@@ -1,8 +1,8 @@
 /** Lists causes: groups of all queues with the same key. Their numbers are sums of the counts. */
-import { isStorableText } from '../../../core/storable-text.ts'
+import { isStorableText } from '../../../core/text/storable-text.ts'
 import type { CauseCount, CausesQuery } from '../../contract/groups.ts'
-import { readConditions } from '../../shared/counted-filter.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { readConditions } from '../../shared/letters/counted-filter.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import { prepareStatement, type Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import {

@@ -7,7 +7,7 @@
  */
 import { areAlike, candidatesMax } from '../../../core/grouping/match-group.ts'
 import { planMerges } from '../../../core/grouping/plan-merges.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import { encodeInt4s, encodeTexts } from '../connection/encode-arrays.ts'
 import { isInt4 } from '../counts/count-conditions.ts'

@@ -1,7 +1,7 @@
 /** Finds the groups that a filter means: groups can be part of another one, and causes span groups. */
-import { isStorableText } from '../../../core/storable-text.ts'
+import { isStorableText } from '../../../core/text/storable-text.ts'
 import type { CountedFilter } from '../../contract/letters.ts'
-import { readNumber } from '../../shared/row-values.ts'
+import { readNumber } from '../../shared/rows/row-values.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import { encodeInt4s, encodeTexts } from '../connection/encode-arrays.ts'
 import { isInt4 } from '../counts/count-conditions.ts'

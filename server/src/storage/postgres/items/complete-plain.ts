@@ -3,10 +3,10 @@
  * done items. The result does not depend on the item, so one statement can complete all of them without
  * reading them.
  */
-import { findSettleRefusal } from '../../../core/decide-settle.ts'
-import { changeByComplete } from '../../../core/plan-transition.ts'
+import { findSettleRefusal } from '../../../core/items/decide-settle.ts'
+import { changeByComplete } from '../../../core/items/plan-transition.ts'
 import type { Complete, SettleRefusal, SettleResult } from '../../contract/items.ts'
-import { readNumber, readNumberOrNull, readText } from '../../shared/row-values.ts'
+import { readNumber, readNumberOrNull, readText } from '../../shared/rows/row-values.ts'
 import type { Connection, Row, Statement } from '../connection/connection.ts'
 import { encodeInt4s, encodeTexts, encodeTids } from '../connection/encode-arrays.ts'
 import { addToCounts } from '../counts/counts.ts'

@@ -3,7 +3,7 @@
  * rows from unnested arrays.
  */
 import { Buffer } from 'node:buffer'
-import { uuidBytes, writeKsuidUuid } from '../../../core/ksuid.ts'
+import { uuidBytes, writeKsuidUuid } from '../../../core/ids/ksuid.ts'
 import { type Column, type ColumnName, columns, type StoredItem } from './rows.ts'
 
 export function copyStatement(table: string, names: readonly ColumnName[]): string {

@@ -1,15 +1,15 @@
-import { mapPartition } from '../../../core/dead-letter.ts'
-import type { Instant } from '../../../core/instant.ts'
-import type { ItemHead } from '../../../core/item.ts'
-import type { LetterIdRecord } from '../../../core/letter-ids.ts'
+import { mapPartition } from '../../../core/dead-letters/dead-letter.ts'
+import type { LetterIdRecord } from '../../../core/dead-letters/letter-ids.ts'
+import type { ItemHead } from '../../../core/items/item.ts'
 import {
   type ItemChange,
   type PlanContext,
   planTransition,
   redriveEndedBy,
   withLetter,
-} from '../../../core/plan-transition.ts'
-import type { Transition } from '../../../core/transitions.ts'
+} from '../../../core/items/plan-transition.ts'
+import type { Transition } from '../../../core/items/transitions.ts'
+import type { Instant } from '../../../core/time/instant.ts'
 import { recordLetterIds } from '../letters/letter-ids.ts'
 import { RedriveEndings } from '../letters/redrive-ends.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
@@ -30,8 +30,8 @@ export type Decision = Readonly<{ queueRow: QueueRow; item: ItemHead; transition
 type DecisionWithLetter = Decision & Readonly<{ letter: ItemHead | undefined }>
 
 /**
- * Plans the transitions (core/plan-transition.ts), then writes the rows and counts of all plans, with one
- * statement for each kind of write. Returns the changes in the order of the decisions.
+ * Plans the transitions (core/items/plan-transition.ts), then writes the rows and counts of all plans, with
+ * one statement for each kind of write. Returns the changes in the order of the decisions.
  */
 export async function executeTransitions(
   transaction: Transaction,

@@ -6,9 +6,10 @@
  * into `lease_ends` with the ids of its items and the deadline. An id stays there after its lease is settled;
  * at the deadline the item is looked up, and is no longer leased.
  */
-import type { Instant } from '../../../core/instant.ts'
-import type { LeasedHead } from '../../../core/item.ts'
-import { readNumber, readText, readTextOrNull } from '../../shared/row-values.ts'
+
+import type { LeasedHead } from '../../../core/items/item.ts'
+import type { Instant } from '../../../core/time/instant.ts'
+import { readNumber, readText, readTextOrNull } from '../../shared/rows/row-values.ts'
 import type { Connection, Row, Statement } from '../connection/connection.ts'
 import { encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import { stateCodes } from './rows.ts'

@@ -2,11 +2,12 @@
  * Leases items. Commands that are a write of their own are one statement (`tryLeaseAlone`); in a transaction
  * the same statements are used, and the caller counts.
  */
-import { addDuration } from '../../../core/instant.ts'
-import type { Leased } from '../../../core/item.ts'
+
+import type { Leased } from '../../../core/items/item.ts'
+import { addDuration } from '../../../core/time/instant.ts'
 import type { LeaseItems } from '../../contract/items.ts'
 import { stepBytesMax } from '../../shared/byte-budget.ts'
-import { readNumber } from '../../shared/row-values.ts'
+import { readNumber } from '../../shared/rows/row-values.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import { encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import { addToCounts } from '../counts/counts.ts'

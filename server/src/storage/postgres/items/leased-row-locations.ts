@@ -1,4 +1,4 @@
-import type { Item } from '../../../core/item.ts'
+import type { Item } from '../../../core/items/item.ts'
 
 /**
  * The locations of the rows that this server has leased. With them a complete need not look the rows up by

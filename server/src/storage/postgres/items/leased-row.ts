@@ -4,8 +4,8 @@
  * all of them are empty.
  */
 import { Buffer } from 'node:buffer'
-import type { Lease, Leased } from '../../../core/item.ts'
-import { readTextOrNull } from '../../shared/row-values.ts'
+import type { Lease, Leased } from '../../../core/items/item.ts'
+import { readTextOrNull } from '../../shared/rows/row-values.ts'
 import type { Row } from '../connection/connection.ts'
 import { parseBytes } from '../connection/parse-values.ts'
 import { parseLocation, type RowLocation } from './leased-row-locations.ts'

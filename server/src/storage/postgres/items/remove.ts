@@ -1,14 +1,13 @@
-import { toListedState } from '../../../core/item.ts'
-import { discardLetter } from '../../../core/letter.ts'
-import { guardedClass } from '../../../core/letter-class.ts'
-import { decideRemoval } from '../../../core/letter-decisions.ts'
+import { discardLetter } from '../../../core/dead-letters/letter.ts'
+import { guardedClass } from '../../../core/dead-letters/letter-class.ts'
+import { decideRemoval } from '../../../core/dead-letters/letter-decisions.ts'
+import { toListedState } from '../../../core/items/item.ts'
 import type { Counts } from '../../contract/counts.ts'
 import type { Clear, Delete, ListedState } from '../../contract/items.ts'
 import { redrivesCounted } from '../../contract/letters.ts'
 import type { Results } from '../../contract/storage.ts'
 import { takeStep } from '../../shared/byte-budget.ts'
-import { listClearedStates } from '../../shared/cleared-states.ts'
-import { checkMayClear } from '../../shared/queue-checks.ts'
+import { checkMayClear } from '../../shared/items/queue-checks.ts'
 import {
   checkNotRedriving,
   createRemovalEntries,
@@ -17,8 +16,9 @@ import {
   nothingRemoved,
   type Removed,
   removeResult,
-} from '../../shared/removals.ts'
-import { readNumber, readNumberOrNull, readText, readTextOrNull } from '../../shared/row-values.ts'
+} from '../../shared/items/removals.ts'
+import { listClearedStates } from '../../shared/letters/cleared-states.ts'
+import { readNumber, readNumberOrNull, readText, readTextOrNull } from '../../shared/rows/row-values.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import { encodeInt4s, encodeTexts } from '../connection/encode-arrays.ts'

@@ -1,7 +1,7 @@
 /** The rows of the tables `items` and `archive`: their columns, encoder and decoder. */
 
 import type { Buffer } from 'node:buffer'
-import { toRootId } from '../../../core/ids.ts'
+import { toRootId } from '../../../core/ids/ids.ts'
 import {
   type Item,
   type ItemBytes,
@@ -10,9 +10,9 @@ import {
   type LetterFacts,
   type ListedState,
   toListedState,
-} from '../../../core/item.ts'
-import type { Queue } from '../../../core/queue.ts'
-import { computeDueAt } from '../../../core/transitions.ts'
+} from '../../../core/items/item.ts'
+import type { Queue } from '../../../core/items/queue.ts'
+import { computeDueAt } from '../../../core/items/transitions.ts'
 import { headBytes, type ListedLetter } from '../../contract/letters.ts'
 import {
   decodeFacts,
@@ -28,7 +28,7 @@ import {
   encodeOrigin,
   toLeaseDeadline,
   withState,
-} from '../../shared/item-row.ts'
+} from '../../shared/items/item-row.ts'
 import type { Row } from '../connection/connection.ts'
 import {
   encodeBytes,

@@ -1,6 +1,6 @@
-import { decideSettle, type SettleDecision } from '../../../core/decide-settle.ts'
-import type { ItemHead, LeasedHead } from '../../../core/item.ts'
-import { changeByExtend, type ItemChange } from '../../../core/plan-transition.ts'
+import { decideSettle, type SettleDecision } from '../../../core/items/decide-settle.ts'
+import type { ItemHead, LeasedHead } from '../../../core/items/item.ts'
+import { changeByExtend, type ItemChange } from '../../../core/items/plan-transition.ts'
 import {
   complete as completed,
   correctLease,
@@ -9,7 +9,7 @@ import {
   retryItem,
   type Transition,
   unlease as unleasedItem,
-} from '../../../core/transitions.ts'
+} from '../../../core/items/transitions.ts'
 import type {
   Complete,
   CorrectLeases,
@@ -20,7 +20,7 @@ import type {
   SettleResult,
   Unlease,
 } from '../../contract/items.ts'
-import { readNumber } from '../../shared/row-values.ts'
+import { readNumber } from '../../shared/rows/row-values.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import { encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'

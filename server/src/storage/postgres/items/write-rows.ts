@@ -1,10 +1,10 @@
 /** Rewrites, deletes and moves rows of `items` that this transaction has locked, in batches. */
 
-import type { ItemHead, WaitingHead } from '../../../core/item.ts'
-import { isRegrouped } from '../../../core/letter.ts'
-import type { LetterIdRecord } from '../../../core/letter-ids.ts'
-import type { ItemChange } from '../../../core/plan-transition.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { isRegrouped } from '../../../core/dead-letters/letter.ts'
+import type { LetterIdRecord } from '../../../core/dead-letters/letter-ids.ts'
+import type { ItemHead, WaitingHead } from '../../../core/items/item.ts'
+import type { ItemChange } from '../../../core/items/plan-transition.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Statement } from '../connection/connection.ts'
 import { encodeInt4s, encodeTexts } from '../connection/encode-arrays.ts'
 import { assignGroups } from '../letters/groups.ts'

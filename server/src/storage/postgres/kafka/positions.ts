@@ -5,8 +5,8 @@ import type {
   KafkaPosition,
   KafkaPositionsQuery,
 } from '../../contract/kafka.ts'
-import { partitionLost, positionColumns, toKafkaPosition } from '../../shared/kafka-rows.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { partitionLost, positionColumns, toKafkaPosition } from '../../shared/rows/kafka-rows.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'

@@ -1,6 +1,7 @@
 /** The records that were sent to Kafka for redriven letters, until the outcome of each redrive is known. */
-import type { Instant } from '../../../core/instant.ts'
-import { handOver } from '../../../core/transitions.ts'
+
+import { handOver } from '../../../core/items/transitions.ts'
+import type { Instant } from '../../../core/time/instant.ts'
 import type {
   AnnounceKafkaReplays,
   ForgetKafkaReplays,
@@ -13,8 +14,8 @@ import type {
   UnpassedPartition,
   UnpassedPartitionsQuery,
 } from '../../contract/kafka.ts'
-import { replayColumns, toKafkaReplay } from '../../shared/kafka-rows.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { replayColumns, toKafkaReplay } from '../../shared/rows/kafka-rows.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'

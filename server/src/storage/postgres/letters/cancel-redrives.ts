@@ -5,17 +5,18 @@
  * a lock to find their items. If a worker leases an item first, its row is not waiting when the lock is
  * granted, and the redrive is not cancelled; otherwise the lease skips the locked row.
  */
-import type { ItemHead, LeasedHead } from '../../../core/item.ts'
-import { cancelRedrive } from '../../../core/letter.ts'
+
+import { cancelRedrive } from '../../../core/dead-letters/letter.ts'
 import {
   type CancelRefusal,
   findCancelRefusal,
   locateRedrivenItem,
   type RedriveLocation,
-} from '../../../core/letter-decisions.ts'
+} from '../../../core/dead-letters/letter-decisions.ts'
+import type { ItemHead, LeasedHead } from '../../../core/items/item.ts'
 import type { CancelRedriveResult, CancelRedrives } from '../../contract/letters.ts'
-import { createLetterEntries } from '../../shared/audit-entries.ts'
-import { readNumber, readText, readTextOrNull } from '../../shared/row-values.ts'
+import { createLetterEntries } from '../../shared/audit/audit-entries.ts'
+import { readNumber, readText, readTextOrNull } from '../../shared/rows/row-values.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Statement } from '../connection/connection.ts'
 import { encodeInt4s, encodeTexts, encodeUuids } from '../connection/encode-arrays.ts'

@@ -12,14 +12,14 @@
  * arrive in another order than they died. A server also caches a time at which each group was already seen,
  * and writes to the group only for an earlier letter. Letters that arrive in order write nothing.
  */
-import { type Cause, foldCause, toCause } from '../../../core/cause.ts'
+import { type Cause, foldCause, toCause } from '../../../core/dead-letters/cause.ts'
 import type { IndexedGroup } from '../../../core/grouping/group-index.ts'
 import { candidatesMax, matchGroup } from '../../../core/grouping/match-group.ts'
 import { type GroupsPlan, planGroups } from '../../../core/grouping/plan-groups.ts'
 import { type CompiledRules, compileRules, ruleBounds } from '../../../core/grouping/rules.ts'
-import type { Instant } from '../../../core/instant.ts'
-import type { Failure, Origin } from '../../../core/item.ts'
-import { readBytesOrNull, readNumber, readText } from '../../shared/row-values.ts'
+import type { Failure, Origin } from '../../../core/items/item.ts'
+import type { Instant } from '../../../core/time/instant.ts'
+import { readBytesOrNull, readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Connection, Row, Statement } from '../connection/connection.ts'
 import { encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import { StaleReadError } from '../connection/errors.ts'

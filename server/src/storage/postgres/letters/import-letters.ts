@@ -1,5 +1,5 @@
 /** Inserts imported letters, and other imported items with a source id, which are unique in their queue. */
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import { encodeInt4s, encodeTexts } from '../connection/encode-arrays.ts'
 import { SourceIdExistsError, violatesUniqueIndex } from '../connection/errors.ts'

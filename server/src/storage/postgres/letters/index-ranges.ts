@@ -1,7 +1,7 @@
 /** Finds the ranges of an index that hold the letters of a filter. */
 import { Buffer } from 'node:buffer'
-import { anyClass } from '../../../core/cause.ts'
-import { isStorableText } from '../../../core/storable-text.ts'
+import { anyClass } from '../../../core/dead-letters/cause.ts'
+import { isStorableText } from '../../../core/text/storable-text.ts'
 import {
   type LetterFilter,
   type RangesQuery,
@@ -9,9 +9,13 @@ import {
   type SearchOrder,
 } from '../../contract/letters.ts'
 import { rangesMax, sortedMax } from '../../search/range-limits.ts'
-import { areRedrivesCounted, hasGroupConditions, readConditions } from '../../shared/counted-filter.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
-import { encodeTracePrefix, traceHeaderStart, tracePrefixLength } from '../../shared/trace-id.ts'
+import {
+  areRedrivesCounted,
+  hasGroupConditions,
+  readConditions,
+} from '../../shared/letters/counted-filter.ts'
+import { encodeTracePrefix, traceHeaderStart, tracePrefixLength } from '../../shared/letters/trace-id.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import { type Connection, prepareStatement } from '../connection/connection.ts'
 import { encodeInt4s, encodeUuids } from '../connection/encode-arrays.ts'
 import {

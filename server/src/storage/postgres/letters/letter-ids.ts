@@ -1,7 +1,10 @@
-/** The ids that a letter is known by besides its letter id and its source id (core/letter-ids.ts). */
-import type { LetterIdRecord } from '../../../core/letter-ids.ts'
-import { isStorableText } from '../../../core/storable-text.ts'
-import { readText } from '../../shared/row-values.ts'
+/**
+ * The ids that a letter is known by besides its letter id and its source id
+ * (core/dead-letters/letter-ids.ts).
+ */
+import type { LetterIdRecord } from '../../../core/dead-letters/letter-ids.ts'
+import { isStorableText } from '../../../core/text/storable-text.ts'
+import { readText } from '../../shared/rows/row-values.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { encodeTexts } from '../connection/encode-arrays.ts'

@@ -1,9 +1,9 @@
 /** Finds, locks and rewrites the rows of live letters. */
 
-import type { ItemHead } from '../../../core/item.ts'
-import { findKsuidProblem } from '../../../core/ksuid.ts'
-import { isRegrouped } from '../../../core/letter.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { isRegrouped } from '../../../core/dead-letters/letter.ts'
+import { findKsuidProblem } from '../../../core/ids/ksuid.ts'
+import type { ItemHead } from '../../../core/items/item.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Statement } from '../connection/connection.ts'
 import { encodeTexts, encodeUuids } from '../connection/encode-arrays.ts'
 import { StaleReadError } from '../connection/errors.ts'

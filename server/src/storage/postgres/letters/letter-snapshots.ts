@@ -4,8 +4,8 @@
  * then. So snapshots may be old: letters that a campaign sends next are read while the database still writes
  * the letters before them (`prefetch`).
  */
-import type { ItemHead } from '../../../core/item.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import type { ItemHead } from '../../../core/items/item.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import { awaitAll } from '../connection/await-all.ts'
 import type { Connection, Row, Statement } from '../connection/connection.ts'
 import { encodeInt4s, encodeTexts, encodeUuids } from '../connection/encode-arrays.ts'

@@ -1,5 +1,5 @@
 /** Lists the groups of letters, with numbers from the counts. */
-import type { Instant } from '../../../core/instant.ts'
+import type { Instant } from '../../../core/time/instant.ts'
 import type { GroupLabel } from '../../contract/groups.ts'
 import {
   type GroupArrivals,
@@ -7,8 +7,8 @@ import {
   type GroupsQuery,
   redrivesCounted,
 } from '../../contract/letters.ts'
-import { readConditions } from '../../shared/counted-filter.ts'
-import { readJson, readNumber, readText, readTextOrNull } from '../../shared/row-values.ts'
+import { readConditions } from '../../shared/letters/counted-filter.ts'
+import { readJson, readNumber, readText, readTextOrNull } from '../../shared/rows/row-values.ts'
 import { prepareStatement, type Row, type Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { encodeInt4s } from '../connection/encode-arrays.ts'

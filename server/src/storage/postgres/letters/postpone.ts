@@ -1,6 +1,6 @@
-import { postponeRedrive } from '../../../core/letter.ts'
+import { postponeRedrive } from '../../../core/dead-letters/letter.ts'
 import type { PostponeRedrives, PostponeResult } from '../../contract/letters.ts'
-import { exhaustEntries } from '../../shared/audit-entries.ts'
+import { exhaustEntries } from '../../shared/audit/audit-entries.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Transaction } from '../transaction.ts'
 import { type ChangedLetter, lockLetters, writeLetters } from './letter-rows.ts'

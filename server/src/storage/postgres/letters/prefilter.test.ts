@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import fc from '../../../../test/fast-check.ts'
 import { aNumberText, rewritten } from '../../../../test/number-texts.ts'
-import { isSameNumber } from '../../../core/json-number.ts'
+import { isSameNumber } from '../../../core/text/json-number.ts'
 import { listWritings } from './prefilter.ts'
 
 describe('the ways to write a number', () => {

@@ -3,11 +3,11 @@
  * every letter that matches and few others. `matchesLetter` compares again what the database cannot compare
  * exactly (upper and lower case, JSON).
  */
-import { parseDecimal } from '../../../core/json-number.ts'
+import { parseDecimal } from '../../../core/text/json-number.ts'
 import type { LetterFilter } from '../../contract/letters.ts'
-import { readConditions } from '../../shared/counted-filter.ts'
-import { searchedPayloadMax } from '../../shared/match-letter.ts'
-import { encodeTracePrefix, traceHeaderStart } from '../../shared/trace-id.ts'
+import { readConditions } from '../../shared/letters/counted-filter.ts'
+import { searchedPayloadMax } from '../../shared/letters/match-letter.ts'
+import { encodeTracePrefix, traceHeaderStart } from '../../shared/letters/trace-id.ts'
 import { listConditions, type Parameter, printTexts } from '../counts/count-conditions.ts'
 
 /** Conditions that all letters of the index ranges meet, so that they need not be checked. */

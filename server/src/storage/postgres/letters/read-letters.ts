@@ -1,6 +1,6 @@
 /** Reads letters by their ids or UUIDs. */
 import type { LetterLocation, LetterNamespace, ListedLetter, PayloadSize } from '../../contract/letters.ts'
-import { readNumber, readText, readTextOrNull } from '../../shared/row-values.ts'
+import { readNumber, readText, readTextOrNull } from '../../shared/rows/row-values.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { encodeTexts, encodeUuids } from '../connection/encode-arrays.ts'

@@ -3,13 +3,14 @@
  * outcome. The letter, and its state in the campaign that sent it, change in the transaction that ends the
  * redrive.
  */
-import type { Instant } from '../../../core/instant.ts'
-import type { Failure, ItemHead, LeasedHead, SentOutcome } from '../../../core/item.ts'
-import { endRedrive, isRedriving, type RedriveEnd } from '../../../core/letter.ts'
-import { createUnknownOutcome } from '../../../core/transitions.ts'
+
+import { endRedrive, isRedriving, type RedriveEnd } from '../../../core/dead-letters/letter.ts'
+import type { Failure, ItemHead, LeasedHead, SentOutcome } from '../../../core/items/item.ts'
+import { createUnknownOutcome } from '../../../core/items/transitions.ts'
+import type { Instant } from '../../../core/time/instant.ts'
 import type { EndRedriveResult, EndRedrives } from '../../contract/letters.ts'
-import { decodeFacts } from '../../shared/item-row.ts'
-import { readNumber, readTextOrNull } from '../../shared/row-values.ts'
+import { decodeFacts } from '../../shared/items/item-row.ts'
+import { readNumber, readTextOrNull } from '../../shared/rows/row-values.ts'
 import type { Row } from '../connection/connection.ts'
 import { stateCodes } from '../items/rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'

@@ -6,20 +6,20 @@
  * letter changed since it was read, the statement that sends it fails, and the transaction is rolled back and
  * run again.
  */
-import { mapPartition } from '../../../core/dead-letter.ts'
-import { addDuration } from '../../../core/instant.ts'
-import { noDeadline, startRedrive } from '../../../core/letter.ts'
+import { mapPartition } from '../../../core/dead-letters/dead-letter.ts'
+import { noDeadline, startRedrive } from '../../../core/dead-letters/letter.ts'
 import {
   chooseTarget,
   decideRedrives,
   findCommandRefusal,
   type RedriveLookups,
   type RedrivePlan,
-} from '../../../core/letter-decisions.ts'
-import { isStorableText } from '../../../core/storable-text.ts'
+} from '../../../core/dead-letters/letter-decisions.ts'
+import { isStorableText } from '../../../core/text/storable-text.ts'
+import { addDuration } from '../../../core/time/instant.ts'
 import type { RedriveLetters, RedriveResult } from '../../contract/letters.ts'
-import { createLetterEntries, toOutcome } from '../../shared/audit-entries.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { createLetterEntries, toOutcome } from '../../shared/audit/audit-entries.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import { insertAudit } from '../audit/audit.ts'
 import { type SendProgress, trackSendProgress } from '../campaigns/send-progress.ts'
 import { awaitAll } from '../connection/await-all.ts'

@@ -15,7 +15,7 @@ import {
   type ScanBounds,
 } from '../../contract/letters.ts'
 import { growth } from '../../search/pacer.ts'
-import { matchesLetter } from '../../shared/match-letter.ts'
+import { matchesLetter } from '../../shared/letters/match-letter.ts'
 import { findIndexRanges, type IndexRanges, type Reader } from './index-ranges.ts'
 import { type Hit, readPage } from './merge-ranges.ts'
 import { printPrefilter } from './prefilter.ts'

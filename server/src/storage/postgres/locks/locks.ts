@@ -1,7 +1,7 @@
-import { addDuration } from '../../../core/instant.ts'
+import { addDuration } from '../../../core/time/instant.ts'
 import type { AcquireLock, Fence, HeldLock, ReleaseLock, RenewLock } from '../../contract/locks.ts'
 import { lockLost } from '../../shared/lock-lost.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Transaction } from '../transaction.ts'
 

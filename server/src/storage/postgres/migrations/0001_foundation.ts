@@ -10,11 +10,12 @@ import { dlqSchema } from './dlq-schema.ts'
  * never moves between them.
  *
  * States are numbers because the partial indexes contain them: 0 waiting, 1 scheduled, 2 leased, 3 done, 4
- * dead, 5 discarded. `due_at` is the next instant at which time alone changes the item (core/transitions.ts
- * `dueAt`), except for the end of a lease: that is in `lease_ends`, so that leasing a row changes no index.
- * `due_at` is null for waiting letters, so a backlog of millions of them adds nothing to its index. `root_id`
- * is null while it equals `id`, which is always true for nearly all items. Columns that are mostly empty are
- * null when empty: every value costs a little each time the row is leased.
+ * dead, 5 discarded. `due_at` is the next instant at which time alone changes the item
+ * (core/items/transitions.ts `dueAt`), except for the end of a lease: that is in `lease_ends`, so that
+ * leasing a row changes no index. `due_at` is null for waiting letters, so a backlog of millions of them
+ * adds nothing to its index. `root_id` is null while it equals `id`, which is always true for nearly all
+ * items. Columns that are mostly empty are null when empty: every value costs a little each time the row is
+ * leased.
  *
  * JSON is stored as `text`, because jsonb refuses the NUL escapes that some error messages contain.
  */

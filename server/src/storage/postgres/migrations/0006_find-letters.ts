@@ -1,12 +1,12 @@
 /**
  * Never edited once released: stores record its checksum.
  *
- * `letter_ids` has the ids of letters besides their letter id and their source id (core/letter-ids.ts). For
- * existing letters these are the ids of their redrives, and their present id; ids that an item had before it
- * died were not kept. The ids are found as text, because jsonb refuses some of the stored texts: inside a
- * JSON text a quote is escaped, so the pattern matches only the fields of a target. The other statements are
- * indexes: on the reference and the trace of letters (shared/trace-id.ts), on the source id in the archive,
- * and on the time of audit rows.
+ * `letter_ids` has the ids of letters besides their letter id and their source id
+ * (core/dead-letters/letter-ids.ts). For existing letters these are the ids of their redrives, and their
+ * present id; ids that an item had before it died were not kept. The ids are found as text, because jsonb
+ * refuses some of the stored texts: inside a JSON text a quote is escaped, so the pattern matches only the
+ * fields of a target. The other statements are indexes: on the reference and the trace of letters
+ * (shared/trace-id.ts), on the source id in the archive, and on the time of audit rows.
  */
 const letterIdsOf = (table: 'items_sourced' | 'archive') => `
 insert into redrive.letter_ids (letter_id, id)

@@ -3,8 +3,8 @@ import { needs, requireService } from '../../../../../tools/services/require-ser
 import { aFailure, anOrigin, bytes, day, hour, newItems, noon } from '../../../../test/make.ts'
 import { run, type TestDatabase, testDatabase } from '../../../../test/postgres.ts'
 import { seededNumbers } from '../../../../test/seeded-random.ts'
-import { toRootId } from '../../../core/ids.ts'
-import { convertToUuid, createKsuids, ksuidMax, ksuidMin } from '../../../core/ksuid.ts'
+import { toRootId } from '../../../core/ids/ids.ts'
+import { convertToUuid, createKsuids, ksuidMax, ksuidMin } from '../../../core/ids/ksuid.ts'
 import type { Storage } from '../../contract/storage.ts'
 
 const postgres = await requireService('postgres')

@@ -7,7 +7,7 @@ import {
   getMigrationSql,
   type Migration,
 } from '../../shared/migrations.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Connection, Row } from '../connection/connection.ts'
 import { beginWrite, type Connections } from '../connection/connections.ts'
 import { foundation } from './0001_foundation.ts'

@@ -1,13 +1,13 @@
-import { openLetterStates } from '../../../core/letter-class.ts'
+import { openLetterStates } from '../../../core/dead-letters/letter-class.ts'
 import type { DeleteQueue, DeleteQueueResult } from '../../contract/queues.ts'
-import { createQueueEntries, createRemovalDetails } from '../../shared/audit-entries.ts'
+import { createQueueEntries, createRemovalDetails } from '../../shared/audit/audit-entries.ts'
 import { takeStep } from '../../shared/byte-budget.ts'
 import {
   checkHoldsNoOpenLetters,
   createQueueInUseError,
   createQueueNotFoundError,
-} from '../../shared/queue-checks.ts'
-import { readNumber } from '../../shared/row-values.ts'
+} from '../../shared/items/queue-checks.ts'
+import { readNumber } from '../../shared/rows/row-values.ts'
 import { purgeArchive } from '../archive/archive.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Row, Statement } from '../connection/connection.ts'

@@ -1,7 +1,7 @@
-import type { Queue } from '../../../core/queue.ts'
-import { createPartitionNotFoundError, createQueueNotFoundError } from '../../shared/queue-checks.ts'
-import { toQueue } from '../../shared/queue-row.ts'
-import { readBoolean, readNumber, readText } from '../../shared/row-values.ts'
+import type { Queue } from '../../../core/items/queue.ts'
+import { createPartitionNotFoundError, createQueueNotFoundError } from '../../shared/items/queue-checks.ts'
+import { toQueue } from '../../shared/items/queue-row.ts'
+import { readBoolean, readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Row } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 

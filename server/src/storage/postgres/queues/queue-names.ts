@@ -1,4 +1,4 @@
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Connection } from '../connection/connection.ts'
 
 /** The names of all queues, by id. */

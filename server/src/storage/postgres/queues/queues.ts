@@ -1,15 +1,15 @@
-import { buildQueue, changePolicy, type Queue, systemNamespace } from '../../../core/queue.ts'
+import { buildQueue, changePolicy, type Queue, systemNamespace } from '../../../core/items/queue.ts'
 import { KnownError } from '../../../errors.ts'
 import type { CreateQueue, QueuesQuery, UpdateQueue } from '../../contract/queues.ts'
-import { namespaceNotFound } from '../../shared/access-rows.ts'
 import {
   checkChangedTimes,
   checkDeadQueue,
   checkHasNoLetters,
   gainsDeadQueue,
-} from '../../shared/queue-checks.ts'
-import { encodePolicy, toQueue } from '../../shared/queue-row.ts'
-import { readText } from '../../shared/row-values.ts'
+} from '../../shared/items/queue-checks.ts'
+import { encodePolicy, toQueue } from '../../shared/items/queue-row.ts'
+import { namespaceNotFound } from '../../shared/rows/access-rows.ts'
+import { readText } from '../../shared/rows/row-values.ts'
 import type { Connections } from '../connection/connections.ts'
 import type { Transaction } from '../transaction.ts'
 import { lockClassForChange } from './queue-locks.ts'

@@ -1,9 +1,9 @@
 /** Stores messages that are broadcast. */
 import { findBroadcastRefusal } from '../../../core/webhook/broadcast.ts'
 import type { AcceptMessages, AcceptResult } from '../../contract/webhooks.ts'
-import { encodeHeaders } from '../../shared/item-row.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
-import { messageStatus, scheduledCountOffset, scheduledStatus } from '../../shared/webhook-rows.ts'
+import { encodeHeaders } from '../../shared/items/item-row.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
+import { messageStatus, scheduledCountOffset, scheduledStatus } from '../../shared/rows/webhook-rows.ts'
 import { awaitAll } from '../connection/await-all.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import { encodeBytes, encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'

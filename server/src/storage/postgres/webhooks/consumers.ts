@@ -11,9 +11,9 @@ import type {
   PutResult,
   WebhookResults,
 } from '../../contract/webhooks.ts'
-import { createQueueEntries } from '../../shared/audit-entries.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
-import { toConsumer, toConsumerCounts } from '../../shared/webhook-rows.ts'
+import { createQueueEntries } from '../../shared/audit/audit-entries.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
+import { toConsumer, toConsumerCounts } from '../../shared/rows/webhook-rows.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Connection } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'

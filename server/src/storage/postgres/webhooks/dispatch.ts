@@ -1,9 +1,9 @@
 /** The fan-out of messages: creates their jobs and sets them to DISPATCHED, in one transaction. */
-import { addDuration } from '../../../core/instant.ts'
+import { addDuration } from '../../../core/time/instant.ts'
 import { createJobIds } from '../../../core/webhook/job-id.ts'
 import type { Consumer, DispatchMessages, DispatchResult, JobLocation } from '../../contract/webhooks.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
-import { jobsToText, messageStatus } from '../../shared/webhook-rows.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
+import { jobsToText, messageStatus } from '../../shared/rows/webhook-rows.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import { encodeBytes, encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import { stateCodes } from '../items/rows.ts'

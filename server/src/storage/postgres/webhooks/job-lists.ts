@@ -1,8 +1,8 @@
 /** Lists of jobs, and the times of their changes. */
-import type { Item } from '../../../core/item.ts'
+import type { Item } from '../../../core/items/item.ts'
 import type { JobTimes } from '../../contract/webhooks.ts'
-import { readNumber } from '../../shared/row-values.ts'
-import { orderQueuedItems, toTimeRange } from '../../shared/webhook-rows.ts'
+import { readNumber } from '../../shared/rows/row-values.ts'
+import { orderQueuedItems, toTimeRange } from '../../shared/rows/webhook-rows.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { encodeInt4s } from '../connection/encode-arrays.ts'

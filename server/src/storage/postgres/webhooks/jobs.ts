@@ -1,9 +1,10 @@
 /** Jobs: their states, and the bytes of their messages. */
-import type { ItemHead } from '../../../core/item.ts'
-import { locateRedrivenItem } from '../../../core/letter-decisions.ts'
+
+import { locateRedrivenItem } from '../../../core/dead-letters/letter-decisions.ts'
+import type { ItemHead } from '../../../core/items/item.ts'
 import type { JobLocation, JobState } from '../../contract/webhooks.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
-import { toJobState } from '../../shared/webhook-rows.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
+import { toJobState } from '../../shared/rows/webhook-rows.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { encodeInt4s, encodeTexts } from '../connection/encode-arrays.ts'

@@ -1,7 +1,7 @@
 /** The numbers of messages by status. */
 import type { MessageCounts as CountedMessages } from '../../contract/webhooks.ts'
-import { readNumber, readNumberOrNull } from '../../shared/row-values.ts'
-import { scheduledStatus, toMessageCounts } from '../../shared/webhook-rows.ts'
+import { readNumber, readNumberOrNull } from '../../shared/rows/row-values.ts'
+import { scheduledStatus, toMessageCounts } from '../../shared/rows/webhook-rows.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { encodeInt4s, encodeInt8s } from '../connection/encode-arrays.ts'

@@ -1,13 +1,13 @@
 /** Reads messages. */
 import type { Message, MessageHead, MessagesQuery, UndispatchedQuery } from '../../contract/webhooks.ts'
-import { readNumber } from '../../shared/row-values.ts'
+import { readNumber } from '../../shared/rows/row-values.ts'
 import {
   listedStatuses,
   mergePages,
   messageStatus,
   toMessage,
   toMessageHead,
-} from '../../shared/webhook-rows.ts'
+} from '../../shared/rows/webhook-rows.ts'
 import type { Connections } from '../connection/connections.ts'
 import { encodeInt8s } from '../connection/encode-arrays.ts'
 import { readPage } from './entities.ts'

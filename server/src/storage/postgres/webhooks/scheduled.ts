@@ -5,14 +5,14 @@ import type {
   ScheduledMessage,
   WebhookResults,
 } from '../../contract/webhooks.ts'
-import { encodeHeaders } from '../../shared/item-row.ts'
-import { readNumber, readNumberOrNull, readText } from '../../shared/row-values.ts'
+import { encodeHeaders } from '../../shared/items/item-row.ts'
+import { readNumber, readNumberOrNull, readText } from '../../shared/rows/row-values.ts'
 import {
   messageStatus,
   scheduledCountOffset,
   scheduledStatus,
   toScheduled,
-} from '../../shared/webhook-rows.ts'
+} from '../../shared/rows/webhook-rows.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { encodeBytes, encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'

@@ -1,5 +1,5 @@
 /** Leases one named job, for a pull consumer. */
-import type { ItemHead, LeasedHead } from '../../../core/item.ts'
+import type { ItemHead, LeasedHead } from '../../../core/items/item.ts'
 import type { TakeJob, WebhookResults } from '../../contract/webhooks.ts'
 import { encodeInt4s, encodeTexts } from '../connection/encode-arrays.ts'
 import { insertLeaseEnds } from '../items/lease-ends.ts'

@@ -1,6 +1,6 @@
 import type { CredentialHolder, CredentialRef } from '../../contract/access.ts'
-import { toApiKey, toRole, toSession, toUser } from '../../shared/access-rows.ts'
-import { readText } from '../../shared/row-values.ts'
+import { toApiKey, toRole, toSession, toUser } from '../../shared/rows/access-rows.ts'
+import { readText } from '../../shared/rows/row-values.ts'
 import type { Database, Row } from '../connection/database.ts'
 import { readAccessState } from './list-access.ts'
 

@@ -1,6 +1,6 @@
 /** Reads archived letters by their ids. The search (storage/search) finds them by a filter. */
 import type { ArchivedItem } from '../../contract/archive.ts'
-import { readNumber } from '../../shared/row-values.ts'
+import { readNumber } from '../../shared/rows/row-values.ts'
 import type { Database, Values } from '../connection/database.ts'
 import { itemColumnList, itemColumns, readQueueId, toItem } from '../items/rows.ts'
 import { isArchivedLetterSql } from '../letters/letter-rows.ts'

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { systemNamespace } from '../../../core/queue.ts'
+import { systemNamespace } from '../../../core/items/queue.ts'
 import type {
   AuditEntry,
   AuditHead,
@@ -8,10 +8,10 @@ import type {
   ChainedAuditRow,
   WriteAudit,
 } from '../../contract/audit.ts'
-import { firstHash, linkAuditRows } from '../../shared/audit-chain.ts'
-import { addNamespaces, listTargets } from '../../shared/audit-namespaces.ts'
-import { toAuditHead, toAuditRow, toChainedRow, toStoredAudit } from '../../shared/audit-rows.ts'
-import { readNumber, readNumberOrNull, readText } from '../../shared/row-values.ts'
+import { firstHash, linkAuditRows } from '../../shared/audit/audit-chain.ts'
+import { addNamespaces, listTargets } from '../../shared/audit/audit-namespaces.ts'
+import { toAuditHead, toAuditRow, toChainedRow, toStoredAudit } from '../../shared/audit/audit-rows.ts'
+import { readNumber, readNumberOrNull, readText } from '../../shared/rows/row-values.ts'
 import type { Bound, Database } from '../connection/database.ts'
 import { readLetterNamespaces } from '../letters/read-letters.ts'
 import type { Transaction } from '../transaction.ts'

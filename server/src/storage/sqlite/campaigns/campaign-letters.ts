@@ -4,7 +4,7 @@
  * A row with the state `pending` at or below the campaign's `sent_until` stands for a sent letter
  * (send-progress.ts), so a step does not have to write every row.
  */
-import type { Instant } from '../../../core/instant.ts'
+import type { Instant } from '../../../core/time/instant.ts'
 import type {
   CampaignLetter,
   CampaignLetterState,
@@ -15,8 +15,8 @@ import type {
   FrozenPosition,
   SkipLetters,
 } from '../../contract/campaigns.ts'
-import { toCampaignLetter, toLetterState, toStateCode } from '../../shared/campaign-rows.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { toCampaignLetter, toLetterState, toStateCode } from '../../shared/letters/campaign-rows.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Bound, Database, Row } from '../connection/database.ts'
 import { findRanges } from '../letters/index-ranges.ts'
 import { findEntries } from '../letters/scan-letters.ts'

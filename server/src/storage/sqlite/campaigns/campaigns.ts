@@ -1,7 +1,7 @@
 import { KnownError } from '../../../errors.ts'
 import type { CampaignsQuery, PutCampaign, StoredCampaign } from '../../contract/campaigns.ts'
-import { toCampaignCounts, toStoredCampaign } from '../../shared/campaign-rows.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { toCampaignCounts, toStoredCampaign } from '../../shared/letters/campaign-rows.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Bound, Database, Row } from '../connection/database.ts'
 import type { Transaction } from '../transaction.ts'
 

@@ -5,9 +5,9 @@
  */
 import type { FrozenPosition } from '../../contract/campaigns.ts'
 import type { RedriveLetters, RedriveRefusal } from '../../contract/letters.ts'
-import { toStateCode } from '../../shared/campaign-rows.ts'
-import { refuseRepeatedSend } from '../../shared/campaign-rules.ts'
-import { readNumber } from '../../shared/row-values.ts'
+import { toStateCode } from '../../shared/letters/campaign-rows.ts'
+import { refuseRepeatedSend } from '../../shared/letters/campaign-rules.ts'
+import { readNumber } from '../../shared/rows/row-values.ts'
 import type { Transaction } from '../transaction.ts'
 import { moveLetter, readLetterState, readSentUntil } from './campaign-letters.ts'
 

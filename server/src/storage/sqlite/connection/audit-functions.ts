@@ -1,6 +1,6 @@
 /** The SQL function that the migration of the audit chains needs: SQLite has no SHA-256. */
 import type { DatabaseSync } from 'node:sqlite'
-import { firstHash, hashAuditRow, rowsBeforeChains } from '../../shared/audit-chain.ts'
+import { firstHash, hashAuditRow, rowsBeforeChains } from '../../shared/audit/audit-chain.ts'
 
 /** An aggregate: the hash over the audit rows from before the chains, in the order of the aggregate. */
 export function addAuditFunctions(connection: DatabaseSync): void {

@@ -1,5 +1,5 @@
 /** Prints the counted conditions of a filter (shared/counted-filter.ts) as SQL. */
-import type { CountCondition, GroupField } from '../../shared/counted-filter.ts'
+import type { CountCondition, GroupField } from '../../shared/letters/counted-filter.ts'
 import type { Bound, Database } from '../connection/database.ts'
 import { listedCodes } from '../items/rows.ts'
 import { readSelectedQueueIds } from '../queues/queue-names.ts'

@@ -1,6 +1,6 @@
-import { instantMax } from '../../../core/instant.ts'
-import { type ItemHead, toListedState } from '../../../core/item.ts'
-import { partitionsMax } from '../../../core/queue.ts'
+import { type ItemHead, toListedState } from '../../../core/items/item.ts'
+import { partitionsMax } from '../../../core/items/queue.ts'
+import { instantMax } from '../../../core/time/instant.ts'
 import type { Counts, PartitionCounts, QueueCounts, QueueCountsQuery } from '../../contract/counts.ts'
 import {
   countColumns,
@@ -8,8 +8,8 @@ import {
   decodeCounts,
   decodeQueueCounts,
   printQueueCounts,
-} from '../../shared/count-columns.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+} from '../../shared/counts/count-columns.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Database } from '../connection/database.ts'
 import { LetterCountChanges } from './letter-counts.ts'
 

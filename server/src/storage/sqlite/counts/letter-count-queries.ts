@@ -1,8 +1,8 @@
 /** Numbers of letters, read from their counts. The cost depends on the number of groups, not of letters. */
-import type { Instant } from '../../../core/instant.ts'
+import type { Instant } from '../../../core/time/instant.ts'
 import type { CountedBy, LetterCount, LetterCountsQuery } from '../../contract/letters.ts'
-import { hasGroupConditions, readConditions } from '../../shared/counted-filter.ts'
-import { readNumber, readNumberOrNull, readText } from '../../shared/row-values.ts'
+import { hasGroupConditions, readConditions } from '../../shared/letters/counted-filter.ts'
+import { readNumber, readNumberOrNull, readText } from '../../shared/rows/row-values.ts'
 import type { Database, Values } from '../connection/database.ts'
 import { resolveGroups } from '../groups/resolve-groups.ts'
 import { decodeListedState, listedCodes } from '../items/rows.ts'

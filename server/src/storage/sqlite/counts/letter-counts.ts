@@ -3,10 +3,11 @@
  * letters by the minute of their death; of arrivals by group and hour; of the letters of campaigns. The
  * counts change with the rows, so that totals over millions of letters cost only the number of their groups.
  */
-import { type Instant, usPerSecond } from '../../../core/instant.ts'
-import { type ItemHead, toListedState } from '../../../core/item.ts'
+
+import { type ItemHead, toListedState } from '../../../core/items/item.ts'
+import { type Instant, usPerSecond } from '../../../core/time/instant.ts'
 import type { ListedState } from '../../contract/items.ts'
-import { countRedrives } from '../../shared/counted-filter.ts'
+import { countRedrives } from '../../shared/letters/counted-filter.ts'
 import type { Database } from '../connection/database.ts'
 import { listedCodes } from '../items/rows.ts'
 

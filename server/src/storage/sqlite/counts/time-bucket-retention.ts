@@ -1,5 +1,5 @@
 /** Deletes the counts of hours that no trend shows any more. */
-import type { Instant } from '../../../core/instant.ts'
+import type { Instant } from '../../../core/time/instant.ts'
 import type { Database } from '../connection/database.ts'
 import { usPerHour } from './letter-counts.ts'
 

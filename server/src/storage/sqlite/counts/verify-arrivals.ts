@@ -3,7 +3,7 @@
  * those in the archive. Counts that are too high cannot be found, see docs/decisions/0016.
  */
 import type { QueueDifference } from '../../contract/difference.ts'
-import { compareArrivalSums } from '../../shared/compare-counts.ts'
+import { compareArrivalSums } from '../../shared/counts/compare-counts.ts'
 import type { Database } from '../connection/database.ts'
 import { readQueueNames } from '../queues/queue-names.ts'
 import { usPerHour } from './letter-counts.ts'

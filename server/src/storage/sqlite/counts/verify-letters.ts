@@ -1,7 +1,7 @@
 /** Compares the counts of letters with the letters, and repairs them. Reads all letters. */
 import type { QueueDifference } from '../../contract/difference.ts'
-import { compareKeyed, type KeyedCount, sumByQueue } from '../../shared/compare-counts.ts'
-import { readNumber } from '../../shared/row-values.ts'
+import { compareKeyed, type KeyedCount, sumByQueue } from '../../shared/counts/compare-counts.ts'
+import { readNumber } from '../../shared/rows/row-values.ts'
 import type { Database, Row } from '../connection/database.ts'
 import { listedCodes } from '../items/rows.ts'
 import { readQueueIds, readQueueNames } from '../queues/queue-names.ts'

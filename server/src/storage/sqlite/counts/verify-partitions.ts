@@ -1,9 +1,9 @@
 /** Compares the counts of each partition with its rows, live and archived, and repairs them. */
-import { instantMax } from '../../../core/instant.ts'
+import { instantMax } from '../../../core/time/instant.ts'
 import type { QueueDifference } from '../../contract/difference.ts'
-import { comparePartition } from '../../shared/compare-counts.ts'
-import { countColumns, decodeCounts, decodeGauges } from '../../shared/count-columns.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { comparePartition } from '../../shared/counts/compare-counts.ts'
+import { countColumns, decodeCounts, decodeGauges } from '../../shared/counts/count-columns.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Database, Row } from '../connection/database.ts'
 import { readQueueIds } from '../queues/queue-names.ts'
 import { countColumnList, sumEpochMs } from './counts.ts'

@@ -1,5 +1,5 @@
 import type { AttemptsQuery, RecordAttempts, StoredAttempt } from '../../contract/deliveries.ts'
-import { attemptColumns, toAttemptRow, toStoredAttempt } from '../../shared/delivery-rows.ts'
+import { attemptColumns, toAttemptRow, toStoredAttempt } from '../../shared/rows/delivery-rows.ts'
 import type { Bound, Database } from '../connection/database.ts'
 import type { Transaction } from '../transaction.ts'
 

@@ -7,8 +7,8 @@ import type {
   RecordDeliveryFigures,
   StoredDelivery,
 } from '../../contract/deliveries.ts'
-import { sumFigures, toStoredDelivery } from '../../shared/delivery-rows.ts'
-import { readNumber } from '../../shared/row-values.ts'
+import { sumFigures, toStoredDelivery } from '../../shared/rows/delivery-rows.ts'
+import { readNumber } from '../../shared/rows/row-values.ts'
 import type { Database } from '../connection/database.ts'
 import type { Transaction } from '../transaction.ts'
 

@@ -1,7 +1,7 @@
 /** Changes of groups by a person. */
 import type { GroupResults, MergeCauses, MergeGroups, PinTitle } from '../../contract/groups.ts'
-import { causeNotFound, checkMerge } from '../../shared/merge-checks.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { causeNotFound, checkMerge } from '../../shared/letters/merge-checks.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Transaction } from '../transaction.ts'
 import { findCauseKey } from './list-causes.ts'
 import { mergeCause, mergeGroups } from './merge-groups.ts'

@@ -1,6 +1,6 @@
 import { KnownError } from '../../../errors.ts'
 import type { GroupJobsQuery, PutGroupJob, StoredGroupJob } from '../../contract/groups.ts'
-import { readJson, readNumber, readText } from '../../shared/row-values.ts'
+import { readJson, readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Database, Row } from '../connection/database.ts'
 import type { Transaction } from '../transaction.ts'
 

@@ -1,7 +1,7 @@
 /** Lists causes: groups of all queues with the same key. Their numbers are sums of the counts. */
 import type { CauseCount, CausesQuery } from '../../contract/groups.ts'
-import { readConditions } from '../../shared/counted-filter.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { readConditions } from '../../shared/letters/counted-filter.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Bound, Database } from '../connection/database.ts'
 import {
   countGroupColumns,

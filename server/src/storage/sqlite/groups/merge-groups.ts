@@ -4,7 +4,7 @@
  */
 import { areAlike, candidatesMax, type GroupTemplate } from '../../../core/grouping/match-group.ts'
 import { planMerges } from '../../../core/grouping/plan-merges.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Database } from '../connection/database.ts'
 
 type AlikeGroup = Readonly<{ id: number; template: string; causeKey: string }>

@@ -1,8 +1,8 @@
 /** Groups letters again, and moves letters to the group of a split. */
 import { KnownError } from '../../../errors.ts'
 import type { CreateSplit, GroupResults, RegroupLetters } from '../../contract/groups.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
-import { isArrivalMoved, toSplitFingerprint } from '../../shared/split-fingerprint.ts'
+import { isArrivalMoved, toSplitFingerprint } from '../../shared/letters/split-fingerprint.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Database } from '../connection/database.ts'
 import { countArrival, readRulePayload } from '../items/write-rows.ts'
 import { type FoundLetter, findLetter } from '../letters/letter-rows.ts'

@@ -1,6 +1,6 @@
 /** Finds the groups that a filter means: groups can be part of another one, and causes span groups. */
 import type { CountedFilter } from '../../contract/letters.ts'
-import { readNumber } from '../../shared/row-values.ts'
+import { readNumber } from '../../shared/rows/row-values.ts'
 import type { Database } from '../connection/database.ts'
 
 const memberIdsSql = `with roots as (

@@ -1,9 +1,14 @@
-import type { Instant } from '../../../core/instant.ts'
-import { type Item, type ItemHead, type Waiting, withBytes } from '../../../core/item.ts'
-import type { LetterIdRecord } from '../../../core/letter-ids.ts'
-import { type ItemChange, planTransition, redriveEndedBy, withLetter } from '../../../core/plan-transition.ts'
-import type { Transition } from '../../../core/transitions.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import type { LetterIdRecord } from '../../../core/dead-letters/letter-ids.ts'
+import { type Item, type ItemHead, type Waiting, withBytes } from '../../../core/items/item.ts'
+import {
+  type ItemChange,
+  planTransition,
+  redriveEndedBy,
+  withLetter,
+} from '../../../core/items/plan-transition.ts'
+import type { Transition } from '../../../core/items/transitions.ts'
+import type { Instant } from '../../../core/time/instant.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import { recordLetterIds } from '../letters/letter-ids.ts'
 import { endLetter, findLetterOfItem } from '../letters/redrive-ends.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
@@ -12,8 +17,8 @@ import { readOwnBytes } from '../webhooks/jobs.ts'
 import { acceptItem, deleteRow, rewriteRow } from './write-rows.ts'
 
 /**
- * Plans the transition (core/plan-transition.ts), writes the rows and counts of the plan, and returns its
- * change.
+ * Plans the transition (core/items/plan-transition.ts), writes the rows and counts of the plan, and returns
+ * its change.
  */
 export function executeTransition(
   transaction: Transaction,

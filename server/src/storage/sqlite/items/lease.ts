@@ -1,5 +1,5 @@
-import { addDuration } from '../../../core/instant.ts'
-import type { Leased } from '../../../core/item.ts'
+import type { Leased } from '../../../core/items/item.ts'
+import { addDuration } from '../../../core/time/instant.ts'
 import type { LeaseItems } from '../../contract/items.ts'
 import { stepBytesMax } from '../../shared/byte-budget.ts'
 import type { Values } from '../connection/database.ts'

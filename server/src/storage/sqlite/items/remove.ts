@@ -1,12 +1,11 @@
-import { type ItemHead, toListedState } from '../../../core/item.ts'
-import { discardLetter } from '../../../core/letter.ts'
-import { guardedClass } from '../../../core/letter-class.ts'
-import { decideRemoval } from '../../../core/letter-decisions.ts'
+import { discardLetter } from '../../../core/dead-letters/letter.ts'
+import { guardedClass } from '../../../core/dead-letters/letter-class.ts'
+import { decideRemoval } from '../../../core/dead-letters/letter-decisions.ts'
+import { type ItemHead, toListedState } from '../../../core/items/item.ts'
 import type { Clear, Delete, ListedState } from '../../contract/items.ts'
 import type { Results } from '../../contract/storage.ts'
 import { takeStep } from '../../shared/byte-budget.ts'
-import { listClearedStates } from '../../shared/cleared-states.ts'
-import { checkMayClear } from '../../shared/queue-checks.ts'
+import { checkMayClear } from '../../shared/items/queue-checks.ts'
 import {
   checkNotRedriving,
   createRemovalEntries,
@@ -15,8 +14,9 @@ import {
   nothingRemoved,
   type Removed,
   removeResult,
-} from '../../shared/removals.ts'
-import { readNumber } from '../../shared/row-values.ts'
+} from '../../shared/items/removals.ts'
+import { listClearedStates } from '../../shared/letters/cleared-states.ts'
+import { readNumber } from '../../shared/rows/row-values.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Values } from '../connection/database.ts'
 import { endDeletedItem, endDeletedLetter } from '../letters/redrive-ends.ts'

@@ -1,8 +1,9 @@
 /** The rows of the tables `items` and `archive`: their columns, encoder and decoder. */
-import type { Instant } from '../../../core/instant.ts'
-import { type Item, type ItemHead, type ListedState, toListedState } from '../../../core/item.ts'
-import { isRedriving, noDeadline } from '../../../core/letter.ts'
-import { computeDueAt } from '../../../core/transitions.ts'
+
+import { isRedriving, noDeadline } from '../../../core/dead-letters/letter.ts'
+import { type Item, type ItemHead, type ListedState, toListedState } from '../../../core/items/item.ts'
+import { computeDueAt } from '../../../core/items/transitions.ts'
+import type { Instant } from '../../../core/time/instant.ts'
 import { headBytes, type ListedLetter, redrivesCounted } from '../../contract/letters.ts'
 import {
   decodeFacts,
@@ -17,7 +18,7 @@ import {
   encodeOrigin,
   toLeaseDeadline,
   withState,
-} from '../../shared/item-row.ts'
+} from '../../shared/items/item-row.ts'
 import type { Bound, Values } from '../connection/database.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 

@@ -1,6 +1,6 @@
-import { decideSettle } from '../../../core/decide-settle.ts'
-import type { Item, Leased } from '../../../core/item.ts'
-import { changeByComplete, changeByExtend, type ItemChange } from '../../../core/plan-transition.ts'
+import { decideSettle } from '../../../core/items/decide-settle.ts'
+import type { Item, Leased } from '../../../core/items/item.ts'
+import { changeByComplete, changeByExtend, type ItemChange } from '../../../core/items/plan-transition.ts'
 import {
   complete as completed,
   correctLease,
@@ -8,7 +8,7 @@ import {
   leasesOfStep,
   retryItem,
   unlease as unleasedItem,
-} from '../../../core/transitions.ts'
+} from '../../../core/items/transitions.ts'
 import type {
   Complete,
   CorrectLeases,
@@ -18,7 +18,7 @@ import type {
   SettleResult,
   Unlease,
 } from '../../contract/items.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Database, Values } from '../connection/database.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'

@@ -1,8 +1,9 @@
 /** Inserts, rewrites and deletes rows of `items`, each together with its counts. */
-import type { Instant } from '../../../core/instant.ts'
-import type { Item, ItemHead } from '../../../core/item.ts'
-import { computeFailedAgainAt, isRegrouped } from '../../../core/letter.ts'
-import { readBytes } from '../../shared/row-values.ts'
+
+import { computeFailedAgainAt, isRegrouped } from '../../../core/dead-letters/letter.ts'
+import type { Item, ItemHead } from '../../../core/items/item.ts'
+import type { Instant } from '../../../core/time/instant.ts'
+import { readBytes } from '../../shared/rows/row-values.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 import { itemColumnList, itemColumns, toHeadValues, toItemValues } from './rows.ts'

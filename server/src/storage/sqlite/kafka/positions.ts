@@ -5,7 +5,7 @@ import type {
   KafkaPosition,
   KafkaPositionsQuery,
 } from '../../contract/kafka.ts'
-import { partitionLost, positionColumns, toKafkaPosition } from '../../shared/kafka-rows.ts'
+import { partitionLost, positionColumns, toKafkaPosition } from '../../shared/rows/kafka-rows.ts'
 import type { Database } from '../connection/database.ts'
 import type { Transaction } from '../transaction.ts'
 

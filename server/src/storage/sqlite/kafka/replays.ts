@@ -1,5 +1,5 @@
 /** The records that were sent to Kafka for redriven letters, until the outcome of each redrive is known. */
-import { handOver } from '../../../core/transitions.ts'
+import { handOver } from '../../../core/items/transitions.ts'
 import type {
   AnnounceKafkaReplays,
   ForgetKafkaReplays,
@@ -11,8 +11,8 @@ import type {
   UnpassedPartition,
   UnpassedPartitionsQuery,
 } from '../../contract/kafka.ts'
-import { replayColumns, toKafkaReplay } from '../../shared/kafka-rows.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { replayColumns, toKafkaReplay } from '../../shared/rows/kafka-rows.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Database } from '../connection/database.ts'
 import { executeTransition } from '../items/execute-transitions.ts'
 import { findItem } from '../items/settle.ts'

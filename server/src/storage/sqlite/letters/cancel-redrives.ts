@@ -1,11 +1,16 @@
 /**
  * Cancels redrives: removes their items from the target queues, and makes the letters as they were before.
  */
-import type { ItemHead, LeasedHead } from '../../../core/item.ts'
-import { cancelRedrive } from '../../../core/letter.ts'
-import { type CancelRefusal, findCancelRefusal, locateRedrivenItem } from '../../../core/letter-decisions.ts'
+
+import { cancelRedrive } from '../../../core/dead-letters/letter.ts'
+import {
+  type CancelRefusal,
+  findCancelRefusal,
+  locateRedrivenItem,
+} from '../../../core/dead-letters/letter-decisions.ts'
+import type { ItemHead, LeasedHead } from '../../../core/items/item.ts'
 import type { CancelRedriveResult, CancelRedrives } from '../../contract/letters.ts'
-import { createLetterEntries } from '../../shared/audit-entries.ts'
+import { createLetterEntries } from '../../shared/audit/audit-entries.ts'
 import { insertAudit } from '../audit/audit.ts'
 import { moveLetter } from '../campaigns/campaign-letters.ts'
 import { headColumnList, toItemHead } from '../items/rows.ts'

@@ -1,10 +1,14 @@
 /** Finds the ranges of an index that hold the letters of a filter. */
 import type { LetterFilter, RangesQuery, SearchOrder } from '../../contract/letters.ts'
 import { rangesMax, sortedMax } from '../../search/range-limits.ts'
-import { gauges } from '../../shared/count-columns.ts'
-import { areRedrivesCounted, hasGroupConditions, readConditions } from '../../shared/counted-filter.ts'
-import { readNumber } from '../../shared/row-values.ts'
-import { encodeTracePrefix, traceHeaderStart, tracePrefixLength } from '../../shared/trace-id.ts'
+import { gauges } from '../../shared/counts/count-columns.ts'
+import {
+  areRedrivesCounted,
+  hasGroupConditions,
+  readConditions,
+} from '../../shared/letters/counted-filter.ts'
+import { encodeTracePrefix, traceHeaderStart, tracePrefixLength } from '../../shared/letters/trace-id.ts'
+import { readNumber } from '../../shared/rows/row-values.ts'
 import type { Bound, Database } from '../connection/database.ts'
 import {
   countGroupColumns,

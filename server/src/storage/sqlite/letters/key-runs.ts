@@ -1,4 +1,4 @@
-import { readNumber } from '../../shared/row-values.ts'
+import { readNumber } from '../../shared/rows/row-values.ts'
 import type { Database } from '../connection/database.ts'
 
 /** Letters in a run. A search by key looks into every run; a commit touches all pages of the current run. */

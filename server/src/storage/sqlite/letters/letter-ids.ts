@@ -1,6 +1,9 @@
-/** The ids that a letter is known by besides its letter id and its source id (core/letter-ids.ts). */
-import type { LetterIdRecord } from '../../../core/letter-ids.ts'
-import { readText } from '../../shared/row-values.ts'
+/**
+ * The ids that a letter is known by besides its letter id and its source id
+ * (core/dead-letters/letter-ids.ts).
+ */
+import type { LetterIdRecord } from '../../../core/dead-letters/letter-ids.ts'
+import { readText } from '../../shared/rows/row-values.ts'
 import type { Database } from '../connection/database.ts'
 import { isArchivedLetterSql } from './letter-rows.ts'
 

@@ -1,6 +1,6 @@
 /** Finds live letters by their ids. */
-import type { ItemHead } from '../../../core/item.ts'
-import { readNumber } from '../../shared/row-values.ts'
+import type { ItemHead } from '../../../core/items/item.ts'
+import { readNumber } from '../../shared/rows/row-values.ts'
 import { headColumnList, itemColumns, omitColumns, readQueueId, toItemHead } from '../items/rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'

@@ -1,10 +1,10 @@
 /** Lists the groups of letters, with numbers from the counts. */
-import type { Instant } from '../../../core/instant.ts'
+import type { Instant } from '../../../core/time/instant.ts'
 import type { GroupLabel } from '../../contract/groups.ts'
 import type { ListedState } from '../../contract/items.ts'
 import type { GroupArrivals, GroupFacts, GroupsQuery } from '../../contract/letters.ts'
-import { readConditions } from '../../shared/counted-filter.ts'
-import { readNumber, readText, readTextOrNull } from '../../shared/row-values.ts'
+import { readConditions } from '../../shared/letters/counted-filter.ts'
+import { readNumber, readText, readTextOrNull } from '../../shared/rows/row-values.ts'
 import type { Bound, Database, Row } from '../connection/database.ts'
 import {
   countGroupColumns,

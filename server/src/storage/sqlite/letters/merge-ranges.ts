@@ -1,6 +1,6 @@
 /** Reads ranges of an index in order, and merges them. No row of the table is read for that. */
 import type { LetterCursor } from '../../contract/letters.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Bound, Database, Values } from '../connection/database.ts'
 import { type IndexRanges, orderColumns } from './index-ranges.ts'
 

@@ -1,7 +1,7 @@
 /** Reads letters by their ids or UUIDs. */
-import { findKsuidRange } from '../../../core/ksuid.ts'
+import { findKsuidRange } from '../../../core/ids/ksuid.ts'
 import type { LetterLocation, LetterNamespace, ListedLetter, PayloadSize } from '../../contract/letters.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Database } from '../connection/database.ts'
 import { itemColumnList, listedColumnList, readQueueId, toItem, toListedLetter } from '../items/rows.ts'
 import { readQueueNames } from '../queues/queue-names.ts'

@@ -3,9 +3,10 @@
  * outcome. The letter, and its state in the campaign that sent it, change in the transaction that ends the
  * redrive.
  */
-import type { ItemHead, LeasedHead } from '../../../core/item.ts'
-import { endRedrive, isRedriving, type RedriveEnd } from '../../../core/letter.ts'
-import { createUnknownOutcome } from '../../../core/transitions.ts'
+
+import { endRedrive, isRedriving, type RedriveEnd } from '../../../core/dead-letters/letter.ts'
+import type { ItemHead, LeasedHead } from '../../../core/items/item.ts'
+import { createUnknownOutcome } from '../../../core/items/transitions.ts'
 import type { EndRedriveResult, EndRedrives } from '../../contract/letters.ts'
 import { endCampaignLetter } from '../campaigns/campaign-letters.ts'
 import { rewriteRow } from '../items/write-rows.ts'

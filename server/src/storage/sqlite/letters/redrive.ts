@@ -2,14 +2,19 @@
  * Redrives letters: each letter becomes leased by its redrive, and its copy becomes an item of the target
  * queue. The bytes are copied inside the database.
  */
-import { addDuration } from '../../../core/instant.ts'
-import type { LeasedHead, RedriveRecord } from '../../../core/item.ts'
-import { noDeadline, startRedrive } from '../../../core/letter.ts'
-import { decideRedrives, type RedriveLookups, type RedrivePlan } from '../../../core/letter-decisions.ts'
+
+import { noDeadline, startRedrive } from '../../../core/dead-letters/letter.ts'
+import {
+  decideRedrives,
+  type RedriveLookups,
+  type RedrivePlan,
+} from '../../../core/dead-letters/letter-decisions.ts'
+import type { LeasedHead, RedriveRecord } from '../../../core/items/item.ts'
+import { addDuration } from '../../../core/time/instant.ts'
 import type { RedriveLetters, RedriveRefusal, RedriveResult } from '../../contract/letters.ts'
-import { createLetterEntries, toOutcome } from '../../shared/audit-entries.ts'
-import { encodeFacts } from '../../shared/item-row.ts'
-import { createProducedItem } from '../../shared/new-item.ts'
+import { createLetterEntries, toOutcome } from '../../shared/audit/audit-entries.ts'
+import { encodeFacts } from '../../shared/items/item-row.ts'
+import { createProducedItem } from '../../shared/items/new-item.ts'
 import { insertAudit } from '../audit/audit.ts'
 import { type SendProgress, trackSendProgress } from '../campaigns/send-progress.ts'
 import type { Bound, Database } from '../connection/database.ts'

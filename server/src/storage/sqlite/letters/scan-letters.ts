@@ -2,7 +2,7 @@
  * One step of a search (storage/search). The ranges of an index are read in order and merged. The conditions
  * that the ranges do not answer are compared letter by letter, up to the limits of the step.
  */
-import { anyClass } from '../../../core/cause.ts'
+import { anyClass } from '../../../core/dead-letters/cause.ts'
 import {
   type FoundLetter,
   type LetterBytes,
@@ -15,9 +15,9 @@ import {
   type ScanBounds,
 } from '../../contract/letters.ts'
 import { comparedBytesMax } from '../../search/range-limits.ts'
-import { readConditions } from '../../shared/counted-filter.ts'
-import { matchesLetter } from '../../shared/match-letter.ts'
-import { readNumber } from '../../shared/row-values.ts'
+import { readConditions } from '../../shared/letters/counted-filter.ts'
+import { matchesLetter } from '../../shared/letters/match-letter.ts'
+import { readNumber } from '../../shared/rows/row-values.ts'
 import type { Database } from '../connection/database.ts'
 import { groupColumns, printConditions } from '../counts/count-conditions.ts'
 import {

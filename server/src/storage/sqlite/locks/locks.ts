@@ -1,6 +1,6 @@
 import type { AcquireLock, Fence, HeldLock, ReleaseLock, RenewLock } from '../../contract/locks.ts'
 import { lockLost } from '../../shared/lock-lost.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Database } from '../connection/database.ts'
 import type { Transaction } from '../transaction.ts'
 

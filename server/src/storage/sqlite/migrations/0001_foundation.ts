@@ -2,8 +2,8 @@
  * Never edited once released: stores record its checksum. The comments inside the SQL cannot be changed
  * either. docs/internals/tables.md describes the tables.
  *
- * `due_at` is the next instant at which time alone changes the item (core/transitions.ts `dueAt`): one index
- * finds ended leases, expired items and due schedules. It is null for waiting letters, so a backlog of
+ * `due_at` is the next instant at which time alone changes the item (core/items/transitions.ts `dueAt`): one
+ * index finds ended leases, expired items and due schedules. It is null for waiting letters, so a backlog of
  * millions of them adds nothing to that index.
  *
  * Only letters have a group, a `letter_state` (where scheduled differs from waiting) and `letter_redrives`

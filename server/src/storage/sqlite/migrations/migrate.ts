@@ -8,7 +8,7 @@ import {
   getMigrationSql,
   type Migration,
 } from '../../shared/migrations.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import { Database } from '../connection/database.ts'
 import { foundation } from './0001_foundation.ts'
 import { arrivals } from './0003_arrivals.ts'

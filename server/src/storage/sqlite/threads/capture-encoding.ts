@@ -3,12 +3,12 @@
  * and their causes; the writer, for which every caller waits, only binds the values. The letters travel as
  * one flat list, because copying an object per letter between threads costs more than storing it.
  */
-import { type Cause, toCause } from '../../../core/cause.ts'
-import type { Instant } from '../../../core/instant.ts'
+import { type Cause, toCause } from '../../../core/dead-letters/cause.ts'
+import type { Instant } from '../../../core/time/instant.ts'
 import type { Import, ImportResult, ItemToImport } from '../../contract/items.ts'
 import type { Command } from '../../contract/storage.ts'
-import { checkCommand } from '../../shared/check-command.ts'
-import { encodeFailure, encodeHeaders, encodeHistory } from '../../shared/item-row.ts'
+import { checkCommand } from '../../shared/items/check-command.ts'
+import { encodeFailure, encodeHeaders, encodeHistory } from '../../shared/items/item-row.ts'
 import { concatenate } from './thread-messages.ts'
 
 type Value = string | number | null

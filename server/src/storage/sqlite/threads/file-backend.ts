@@ -4,7 +4,7 @@
  */
 import { realpathSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { Instant } from '../../../core/instant.ts'
+import type { Instant } from '../../../core/time/instant.ts'
 import { KnownError } from '../../../errors.ts'
 import type { Difference } from '../../contract/difference.ts'
 import type { HeldLock } from '../../contract/locks.ts'

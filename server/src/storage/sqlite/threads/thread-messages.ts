@@ -4,7 +4,7 @@
  * All bytes of a message travel in one block. Cloning a small view would copy the whole buffer behind it, and
  * Node keeps small Buffers in a shared pool.
  */
-import type { Instant } from '../../../core/instant.ts'
+import type { Instant } from '../../../core/time/instant.ts'
 import { type ErrorCode, KnownError } from '../../../errors.ts'
 import type { AccessQuery, CredentialRef } from '../../contract/access.ts'
 import type { AuditQuery } from '../../contract/audit.ts'

@@ -7,7 +7,7 @@
  * that no commit waits for it. The WAL grows in the meantime, because it restarts only when all of it is in
  * the file. When the WAL is long, the writer checkpoints the rest, which is little by then.
  */
-import { readNumber } from '../../shared/row-values.ts'
+import { readNumber } from '../../shared/rows/row-values.ts'
 import type { Database } from '../connection/database.ts'
 import type { WriterCommand } from './capture-encoding.ts'
 

@@ -12,9 +12,9 @@ import type {
   PutResult,
   WebhookResults,
 } from '../../contract/webhooks.ts'
-import { createQueueEntries } from '../../shared/audit-entries.ts'
-import { readNumber } from '../../shared/row-values.ts'
-import { toConsumer, toConsumerCounts } from '../../shared/webhook-rows.ts'
+import { createQueueEntries } from '../../shared/audit/audit-entries.ts'
+import { readNumber } from '../../shared/rows/row-values.ts'
+import { toConsumer, toConsumerCounts } from '../../shared/rows/webhook-rows.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Database } from '../connection/database.ts'
 import { deleteQueue } from '../queues/delete-queue.ts'

@@ -1,8 +1,8 @@
 /** The fan-out of messages: creates their jobs and sets them to DISPATCHED, in one transaction. */
 import { createJobIds } from '../../../core/webhook/job-id.ts'
 import type { Consumer, DispatchMessages, DispatchResult, JobLocation } from '../../contract/webhooks.ts'
-import { readNumber, readText } from '../../shared/row-values.ts'
-import { jobsToText, messageStatus } from '../../shared/webhook-rows.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
+import { jobsToText, messageStatus } from '../../shared/rows/webhook-rows.ts'
 import type { Database, Row } from '../connection/database.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'

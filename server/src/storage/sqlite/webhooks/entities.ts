@@ -8,9 +8,9 @@ import type {
   PutProducer,
   PutResult,
 } from '../../contract/webhooks.ts'
-import { createQueueEntries } from '../../shared/audit-entries.ts'
-import { readNumber } from '../../shared/row-values.ts'
-import { boundPage, toProducer } from '../../shared/webhook-rows.ts'
+import { createQueueEntries } from '../../shared/audit/audit-entries.ts'
+import { readNumber } from '../../shared/rows/row-values.ts'
+import { boundPage, toProducer } from '../../shared/rows/webhook-rows.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Bound, Database, Row } from '../connection/database.ts'
 import type { Transaction } from '../transaction.ts'

@@ -1,7 +1,7 @@
 /** Lists of jobs, and the times of their changes. */
-import type { Item } from '../../../core/item.ts'
+import type { Item } from '../../../core/items/item.ts'
 import type { JobTimes } from '../../contract/webhooks.ts'
-import { joinTimeRanges, orderQueuedItems, toTimeRange } from '../../shared/webhook-rows.ts'
+import { joinTimeRanges, orderQueuedItems, toTimeRange } from '../../shared/rows/webhook-rows.ts'
 import type { Bound, Database } from '../connection/database.ts'
 import { omitColumns, toItem } from '../items/rows.ts'
 import { readQueueIds } from '../queues/queue-names.ts'

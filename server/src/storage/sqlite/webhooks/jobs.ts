@@ -1,10 +1,11 @@
 /** Jobs: their states, and the bytes of their messages. */
-import type { Item, ItemBytes, ItemHead } from '../../../core/item.ts'
-import { locateRedrivenItem } from '../../../core/letter-decisions.ts'
+
+import { locateRedrivenItem } from '../../../core/dead-letters/letter-decisions.ts'
+import type { Item, ItemBytes, ItemHead } from '../../../core/items/item.ts'
 import type { JobLocation, JobState } from '../../contract/webhooks.ts'
-import { decodeHeaders } from '../../shared/item-row.ts'
-import { readBytes, readTextOrNull } from '../../shared/row-values.ts'
-import { toJobState } from '../../shared/webhook-rows.ts'
+import { decodeHeaders } from '../../shared/items/item-row.ts'
+import { readBytes, readTextOrNull } from '../../shared/rows/row-values.ts'
+import { toJobState } from '../../shared/rows/webhook-rows.ts'
 import type { Database } from '../connection/database.ts'
 import { headColumnList, toItemHead } from '../items/rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'

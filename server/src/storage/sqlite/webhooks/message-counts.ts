@@ -1,7 +1,7 @@
 /** The numbers of messages by status. */
 import type { MessageCounts as CountedMessages } from '../../contract/webhooks.ts'
-import { readNumber, readNumberOrNull } from '../../shared/row-values.ts'
-import { scheduledStatus, toMessageCounts } from '../../shared/webhook-rows.ts'
+import { readNumber, readNumberOrNull } from '../../shared/rows/row-values.ts'
+import { scheduledStatus, toMessageCounts } from '../../shared/rows/webhook-rows.ts'
 import type { Database } from '../connection/database.ts'
 import { findChannelNumber } from './entities.ts'
 

@@ -1,13 +1,13 @@
 /** Reads messages. */
 import type { Message, MessageHead, MessagesQuery, UndispatchedQuery } from '../../contract/webhooks.ts'
-import { readNumber } from '../../shared/row-values.ts'
+import { readNumber } from '../../shared/rows/row-values.ts'
 import {
   listedStatuses,
   mergePages,
   messageStatus,
   toMessage,
   toMessageHead,
-} from '../../shared/webhook-rows.ts'
+} from '../../shared/rows/webhook-rows.ts'
 import type { Database } from '../connection/database.ts'
 import { findChannelNumber, readPage } from './entities.ts'
 

@@ -5,14 +5,14 @@ import type {
   ScheduledMessage,
   WebhookResults,
 } from '../../contract/webhooks.ts'
-import { encodeHeaders } from '../../shared/item-row.ts'
-import { readNumber } from '../../shared/row-values.ts'
+import { encodeHeaders } from '../../shared/items/item-row.ts'
+import { readNumber } from '../../shared/rows/row-values.ts'
 import {
   messageStatus,
   scheduledCountOffset,
   scheduledStatus,
   toScheduled,
-} from '../../shared/webhook-rows.ts'
+} from '../../shared/rows/webhook-rows.ts'
 import type { Database, Row } from '../connection/database.ts'
 import type { Transaction } from '../transaction.ts'
 import { MessageCounts } from './message-counts.ts'

@@ -1,5 +1,5 @@
 /** Leases one named job, for a pull consumer. */
-import type { Item, LeasedHead } from '../../../core/item.ts'
+import type { Item, LeasedHead } from '../../../core/items/item.ts'
 import type { TakeJob, WebhookResults } from '../../contract/webhooks.ts'
 import { itemColumnList, toItem } from '../items/rows.ts'
 import { rewriteRow } from '../items/write-rows.ts'
