@@ -1,0 +1,97 @@
+import { createApi } from './api/create-api.ts'
+import { toDlqLimits } from './api/dlq/limits.ts'
+import { toHttpLimits } from './api/http/connections/http-limits.ts'
+import { routes } from './api/routes.ts'
+import { createTestHookRoutes } from './api/test-hooks/routes.ts'
+import { toGateway } from './config/webhook-gateway.ts'
+import { toDate } from './core/time/instant.ts'
+import type { Kafka } from './drivers/kafka/kafka.ts'
+import { readHealth } from './ops/health/health.ts'
+import { labelValuesMax } from './ops/metrics/labelled-totals.ts'
+import { readLetterFigures } from './ops/metrics/letter-metrics.ts'
+import { createMetrics } from './ops/metrics/metrics.ts'
+import { createApiAccess, type ServerTls } from './server-access.ts'
+import type { ServerClock } from './server-clock.ts'
+import { listLags, toKafkaCheck } from './server-kafka.ts'
+import type { BackgroundLoops } from './server-loops.ts'
+import type { ServerOptions } from './server-options.ts'
+import type { StoreParts } from './server-store.ts'
+import { toWebhookOptions } from './server-webhooks.ts'
+import { version } from './version.ts'
+export function createServerApi(
+  { settings, store, log, collectReports }: ServerOptions,
+  {
+    connection,
+    clockSkew,
+    letterTotals,
+    storeWrites,
+    engine,
+    letters,
+    access,
+    webhooks,
+    peekWebhooks,
+    pushMetrics,
+  }: StoreParts,
+  { reconciler, letterLoops }: BackgroundLoops,
+  kafka: Kafka,
+  clock: ServerClock,
+  tls: ServerTls | undefined,
+): ReturnType<typeof createApi> {
+  const readStoreState = () => {
+    const { isUp, publicReason, checkedAt } = connection.state()
+    return { isUp, reason: publicReason, checkedAt }
+  }
+  const checks = [
+    { name: 'queues:storage', componentType: 'datastore', read: readStoreState },
+    // A SQLite store has no clock to compare with.
+    ...(store.kind === 'postgres'
+      ? [{ name: 'clock:offset', componentType: 'system', read: clockSkew.state } as const]
+      : []),
+  ] as const
+  return createApi({
+    version,
+    clock,
+    startedAt: toDate(clock.now()),
+    limits: toHttpLimits(settings),
+    queueLimits: {
+      produceItemsMax: settings['queue.produce_items_max'],
+      leaseItemsMax: settings['queue.lease_items_max'],
+      completeItemsMax: settings['queue.complete_items_max'],
+    },
+    dlqLimits: toDlqLimits(settings),
+    storeKind: store.kind,
+    storage: connection.storage,
+    engine,
+    letters,
+    webhooks,
+    webhookOptions: toWebhookOptions(settings),
+    webhookGateway: toGateway(settings),
+    access,
+    kafka,
+    health: () => readHealth([...checks, ...kafka.health().map(toKafkaCheck)], version),
+    createMetrics: (countConnections) =>
+      createMetrics({
+        version,
+        storeKind: store.kind,
+        isStoreUp: () => connection.state().isUp,
+        readCounts: async () => connection.storage().readQueueCounts({ countMax: labelValuesMax }),
+        readLetters: async () => readLetterFigures(connection.storage()),
+        letterTotals,
+        storeWrites,
+        pushes: pushMetrics,
+        readDeadJobs: async () => connection.storage().listConsumerCounts(),
+        readDispatch: () => peekWebhooks()?.dispatcher.counts(),
+        countConnections,
+        readClockOffsetSeconds: clockSkew.readOffsetSeconds,
+        getReconcileState: reconciler.state,
+        ...(kafka.clusters.length > 0 && { listKafkaLags: () => listLags(kafka) }),
+        ...(collectReports !== undefined && { collectReports }),
+      }),
+    ...createApiAccess(settings, access),
+    ...(tls !== undefined && { certificate: tls.certificate }),
+    ...(settings['test.hooks'] && {
+      routes: [...routes, ...createTestHookRoutes({ ...clock, advanceLetters: letterLoops.advance })],
+    }),
+    log,
+  })
+}

@@ -1,0 +1,45 @@
+/** The Kafka clusters of a server, from its settings, with their health and lag. */
+import { randomUUID } from 'node:crypto'
+import { mapSecrets } from './core/kafka/cluster.ts'
+import { toDate } from './core/time/instant.ts'
+import { createKafka } from './drivers/kafka/create-kafka.ts'
+import type { Kafka, KafkaClusterHealth } from './drivers/kafka/kafka.ts'
+import type { HealthCheck } from './ops/health/health.ts'
+import type { KafkaLag } from './ops/metrics/kafka-metrics.ts'
+import type { ServerClock } from './server-clock.ts'
+import type { ServerOptions } from './server-options.ts'
+import type { StoreParts } from './server-store.ts'
+export function createKafkaDriver(
+  { settings, log, readSecret = async (given) => given }: ServerOptions,
+  { connection, engine }: StoreParts,
+  clock: ServerClock,
+): Kafka {
+  return createKafka({
+    clusters: settings['kafka.clusters'].map((cluster) =>
+      mapSecrets(cluster, (secret) => async () => (await readSecret(secret)).reveal()),
+    ),
+    engine,
+    storage: connection.storage,
+    clock,
+    owner: randomUUID(),
+    intervals: {
+      discoveryMs: settings['kafka.discovery_interval'],
+      proofMs: settings['kafka.proof_interval'],
+      proofGraceMs: settings['kafka.proof_grace'],
+      proofTimeoutMs: settings['kafka.proof_timeout'],
+      lagMs: settings['kafka.lag_interval'],
+      backoffMsMax: settings['kafka.retry_backoff_max'],
+    },
+    log,
+  })
+}
+
+export function listLags(kafka: Kafka): readonly KafkaLag[] {
+  return kafka.listFigures().flatMap(({ cluster, groups }) => groups.map((each) => ({ cluster, ...each })))
+}
+
+/** A cluster that cannot be reached must not take the server out of service. */
+export function toKafkaCheck({ cluster, isUp, reason, checkedAt }: KafkaClusterHealth): HealthCheck {
+  const state = { isUp: true, isDegraded: !isUp, reason, checkedAt: toDate(checkedAt) }
+  return { name: `kafka:${cluster}`, componentType: 'component', read: () => state }
+}
