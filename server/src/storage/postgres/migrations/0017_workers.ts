@@ -1,0 +1,2 @@
+/** The registry of workers. */
+export const workers = ''

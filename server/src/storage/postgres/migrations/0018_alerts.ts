@@ -1,0 +1,2 @@
+/** Alert rules, channels and their history. */
+export const alerts = ''

@@ -1,0 +1,2 @@
+/** Quotas of namespaces and redaction rules of queues. */
+export const limits = ''

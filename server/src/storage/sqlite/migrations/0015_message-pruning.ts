@@ -1,0 +1,2 @@
+/** The summary of dead jobs and the pruning of messages. */
+export const messagePruning = ''

@@ -1,0 +1,2 @@
+/** The repair of groups. */
+export const causesAfterMerge = ''
