@@ -1,5 +1,5 @@
 /**
- * What an operator should know about workers and consumer groups. Pure functions of what the store has, so
+ * Problems of workers and consumer groups. Pure functions of what the store has, so
  * that all servers on a store find the same.
  */
 import type { Instant } from '../time/instant.ts'

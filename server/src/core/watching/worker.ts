@@ -8,11 +8,11 @@
 import { type Instant, usPerSecond } from '../time/instant.ts'
 
 export const workerStatuses = ['RUNNING', 'SHUTTING_DOWN', 'STOPPED'] as const
-/** What a worker reports about itself. */
+/** The status that a worker reports. */
 export type WorkerStatus = (typeof workerStatuses)[number]
 
 export const workerStates = ['RUNNING', 'DRAINING', 'STOPPED', 'MISSING'] as const
-/** What the server concludes from the heartbeats and from their absence. */
+/** The conclusion of the server from the heartbeats and from their absence. */
 export type WorkerState = (typeof workerStates)[number]
 
 export const heartbeatSources = ['http', 'redis'] as const

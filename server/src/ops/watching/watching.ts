@@ -1,5 +1,5 @@
 /**
- * What this layer offers about workers and consumer groups. Findings are computed from the store, so all
+ * The watch over workers and consumer groups. Findings are computed from the store, so all
  * servers on a store have the same.
  */
 import type { Finding } from '../../core/watching/findings.ts'
