@@ -7,6 +7,7 @@ import { createLetterCalls, type LetterCalls } from './letters/letter-calls.ts'
 import { type AdminCalls, createAdminCalls } from './queues/admin-calls.ts'
 import { createItemCalls, type ItemCalls } from './queues/item-calls.ts'
 import { createStoredItemCalls, type StoredItemCalls } from './queues/stored-item-calls.ts'
+import { createHeartbeatCalls, type HeartbeatCalls } from './worker/heartbeat-calls.ts'
 import { startWorker } from './worker/start-worker.ts'
 import type { Handler, Worker, WorkOptions } from './worker/worker.ts'
 
@@ -39,6 +40,7 @@ export interface Client
     StoredItemCalls,
     LetterCalls,
     GroupCalls,
+    HeartbeatCalls,
     CampaignCalls {
   /** Starts a worker that leases items and calls the handler with each, until it is stopped. */
   work(queue: string, handler: Handler, options?: WorkOptions): Worker
@@ -66,6 +68,7 @@ export function createClient(options: ClientOptions = {}): Client {
     ...createStoredItemCalls(call),
     ...createLetterCalls(call, lines),
     ...createGroupCalls(call),
+    ...createHeartbeatCalls(call),
     ...createCampaignCalls(call, lines),
   }
   return {

@@ -115,6 +115,7 @@ export {
   type WorkerHeartbeat,
   type WorkerStatus,
 } from './worker/heartbeat.ts'
+export { type HeartbeatCalls, type SentHeartbeat, sendToServer } from './worker/heartbeat-calls.ts'
 export { Dead, RetryLater } from './worker/outcome.ts'
 export type {
   ErrorContext,
@@ -124,3 +125,4 @@ export type {
   WorkerCounts,
   WorkOptions,
 } from './worker/worker.ts'
+export type { WorkerHeartbeatOptions } from './worker/worker-heartbeat.ts'

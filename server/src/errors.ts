@@ -203,6 +203,14 @@ const catalog = {
     status: 409,
     hint: 'Retention is already running on another server; no action is needed.',
   },
+  WORKER_NOT_FOUND: {
+    status: 404,
+    hint: 'GET /api/v1/workers lists the workers. A worker that stopped is forgotten after workers.retention.',
+  },
+  WORKERS_TOO_MANY: {
+    status: 409,
+    hint: 'Raise workers.count_max, or forget workers that will not return.',
+  },
   KAFKA_CLUSTER_NOT_FOUND: {
     status: 404,
     hint: 'Use the name of a cluster in kafka.clusters; GET /api/v1/kafka lists them.',

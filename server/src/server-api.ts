@@ -10,6 +10,7 @@ import { readHealth } from './ops/health/health.ts'
 import { labelValuesMax } from './ops/metrics/labelled-totals.ts'
 import { readLetterFigures } from './ops/metrics/letter-metrics.ts'
 import { createMetrics } from './ops/metrics/metrics.ts'
+import type { Watching } from './ops/watching/watching.ts'
 import { createApiAccess, type ServerTls } from './server-access.ts'
 import type { ServerClock } from './server-clock.ts'
 import { listLags, toKafkaCheck } from './server-kafka.ts'
@@ -34,6 +35,7 @@ export function createServerApi(
   }: StoreParts,
   { reconciler, letterLoops }: BackgroundLoops,
   kafka: Kafka,
+  watching: Watching,
   clock: ServerClock,
   tls: ServerTls | undefined,
 ): ReturnType<typeof createApi> {
@@ -68,6 +70,7 @@ export function createServerApi(
     webhookGateway: toGateway(settings),
     access,
     kafka,
+    watching,
     health: () => readHealth([...checks, ...kafka.health().map(toKafkaCheck)], version),
     createMetrics: (countConnections) =>
       createMetrics({

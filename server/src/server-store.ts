@@ -7,6 +7,7 @@ import { usPerMs } from './core/time/instant.ts'
 import type { Webhooks } from './drivers/webhook/webhooks.ts'
 import { createEngine } from './engine/create-engine.ts'
 import type { Engine } from './engine/engine.ts'
+import type { EngineEvent } from './engine/events.ts'
 import { createLetters } from './letters/create-letters.ts'
 import type { Letters } from './letters/letters.ts'
 import { type ClockSkew, createClockSkew } from './ops/health/clock-skew.ts'
@@ -45,6 +46,8 @@ export type StoreParts = Readonly<{
   webhooks(): Webhooks
   peekWebhooks(): Webhooks | undefined
   peekAccess(): Access | undefined
+  /** Calls the listener for each event of the engine, also after the store was opened again. */
+  onEngineEvent(listener: (event: EngineEvent) => void): void
 }>
 
 export function createStoreParts(options: ServerOptions, clock: ServerClock, owner: string): StoreParts {
@@ -52,6 +55,7 @@ export function createStoreParts(options: ServerOptions, clock: ServerClock, own
   const letterTotals = createLetterTotals()
   const storeWrites = createStoreWriteTimes()
   let engine: Engine | undefined
+  const listeners: ((event: EngineEvent) => void)[] = []
   let letters: Letters | undefined
   let webhooks: Webhooks | undefined
   const pushMetrics = createPushMetrics()
@@ -69,6 +73,7 @@ export function createStoreParts(options: ServerOptions, clock: ServerClock, own
       engine.onEvent((event) => {
         countLetters(letterTotals, event)
         logEngineEvent(log, event)
+        for (const listener of listeners) listener(event)
       })
       letters = createLetters({ storage, engine, clock, owner, retention: toRetention(settings), log })
       access = createAccess({
@@ -111,6 +116,7 @@ export function createStoreParts(options: ServerOptions, clock: ServerClock, own
     webhooks: whileOpen(() => webhooks),
     peekWebhooks: () => webhooks,
     peekAccess: () => access,
+    onEngineEvent: (listener) => void listeners.push(listener),
   }
 }
 

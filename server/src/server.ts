@@ -20,6 +20,7 @@ import { listen, toUrl } from './server-listen.ts'
 import { type BackgroundLoops, createBackgroundLoops } from './server-loops.ts'
 import type { ServerOptions } from './server-options.ts'
 import { createStoreParts, type StoreParts } from './server-store.ts'
+import { createServerWatching, type WatchingParts } from './server-watching.ts'
 import { createSystemClock } from './system-clock.ts'
 import { version } from './version.ts'
 
@@ -58,7 +59,9 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const parts = createStoreParts(options, clock, owner)
   const loops = createBackgroundLoops(options, parts, clock, owner)
   const kafka = createKafkaDriver(options, parts, clock)
-  const { app, drain, metrics } = await createServerApi(options, parts, loops, kafka, clock, tls)
+  const watchingParts = createServerWatching(options, parts, kafka, clock, owner)
+  const { watching, watchingLoop } = watchingParts
+  const { app, drain, metrics } = await createServerApi(options, parts, loops, kafka, watching, clock, tls)
   try {
     await parts.connection.start()
     await listen(app, settings.host, settings.port)
@@ -78,8 +81,9 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     loops.letterLoops.start()
     loops.keyUseLoop.start()
     kafka.start()
+    watchingLoop.start()
   }
-  const stopServer = createStop(app, drain, parts, loops, kafka, log)
+  const stopServer = createStop(app, drain, parts, loops, kafka, watchingParts, log)
   const stop: RunningServer['stop'] = async (graceMs) => {
     void tlsLoop?.stop()
     return stopServer(graceMs)
@@ -93,6 +97,7 @@ function createStop(
   { connection, peekEngine, peekLetters, peekAccess, peekWebhooks }: StoreParts,
   { reconcileLoop, letterLoops, keyUseLoop }: BackgroundLoops,
   kafka: Kafka,
+  { watching, watchingLoop }: WatchingParts,
   log: Logger,
 ): RunningServer['stop'] {
   let whenStopped: Promise<void> | undefined
@@ -105,8 +110,10 @@ function createStop(
     // store.
     await kafka.stop()
     const lettersClosed = letterLoops.stop().then(() => peekLetters()?.close())
+    const watchingClosed = watchingLoop.stop().then(() => watching.close())
     const closed = Promise.all([
       peekEngine()?.close(),
+      watchingClosed.catch(() => undefined),
       reconcileLoop.stop(),
       lettersClosed.catch(() => undefined),
       pushesEnded,

@@ -9,6 +9,7 @@
 import { type KafkaOptions, type KafkaServer, startKafka } from './kafka/server.ts'
 import { createDatabaseOn, type Database } from './postgres/database.ts'
 import { type PostgresOptions, type PostgresServer, startPostgres } from './postgres/server.ts'
+import { type RedisServer, startPrivateServer } from './redis/find.ts'
 import { connectToRegistry, registryUrlVariable } from './registry-server.ts'
 import type { Found, ServiceFacts } from './service.ts'
 import { createServiceRegistry, none, type ServiceRegistry, type ServiceSource } from './service-registry.ts'
@@ -18,6 +19,7 @@ export type { Database } from './postgres/database.ts'
 export type { Found, ServiceFacts, ServiceName } from './service.ts'
 export type PrivatePostgres = PostgresServer
 export type PrivateKafka = KafkaServer
+export type PrivateRedis = RedisServer
 
 let ownRegistry: ServiceRegistry | undefined
 const privateServers = new Set<Readonly<{ end(): Promise<void> }>>()
@@ -58,6 +60,20 @@ export async function startPrivateKafka(options: KafkaOptions = {}): Promise<Fou
   }
   try {
     const server = await startKafka(options)
+    privateServers.add(server)
+    return { isFound: true, ...server }
+  } catch (error) {
+    return { isFound: false, reason: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+/** Starts a private Redis, which the caller may stop and start again. `none` forbids it too. */
+export async function startPrivateRedis(): Promise<Found<PrivateRedis>> {
+  if (process.env.REDRIVE_TEST_REDIS === none) {
+    return { isFound: false, reason: `REDRIVE_TEST_REDIS is "${none}"` }
+  }
+  try {
+    const server = await startPrivateServer()
     privateServers.add(server)
     return { isFound: true, ...server }
   } catch (error) {

@@ -2,8 +2,10 @@ import {
   getServiceSource,
   type PrivateKafka,
   type PrivatePostgres,
+  type PrivateRedis,
   startPrivateKafka,
   startPrivatePostgres,
+  startPrivateRedis,
 } from './index.ts'
 import type { KafkaOptions } from './kafka/server.ts'
 import type { PostgresOptions } from './postgres/server.ts'
@@ -23,6 +25,7 @@ export type MissingService = Readonly<{ service: string; reason: string }>
 interface Requirable extends ServiceFacts {
   privatePostgres: PrivatePostgres
   privateKafka: PrivateKafka
+  privateRedis: PrivateRedis
 }
 
 /** Reading a fact of a missing service throws. Tests with `needs` are skipped before they could read it. */
@@ -40,6 +43,8 @@ function find(service: keyof Requirable, options: object | undefined): Promise<F
       return startPrivatePostgres(options)
     case 'privateKafka':
       return startPrivateKafka(options)
+    case 'privateRedis':
+      return startPrivateRedis()
     default:
       return getServiceSource().find(service as ServiceName)
   }

@@ -10,14 +10,19 @@ import { computeBackoffMs } from '../http/backoff.ts'
 import { type Clock, sleep } from '../http/clock.ts'
 import type { LeasedItem } from '../queues/item.ts'
 import type { ActiveItem } from './active-item.ts'
+import type { Heartbeat } from './heartbeat.ts'
 import { ItemLeaseRenewer } from './item-lease-renewer.ts'
 import { type RetryRequest, toRetryRequest } from './outcome.ts'
 import { type Settlement, type SettlementOutcome, Settler } from './settler.ts'
 import { isUnknownCall } from './unknown-call.ts'
 import type { ErrorContext, Handler, Worker, WorkerCounts, WorkOptions } from './worker.ts'
+import { startWorkerHeartbeat } from './worker-heartbeat.ts'
 
 export type WorkerParts = Readonly<{
-  client: Pick<Client, 'lease' | 'cancelLease' | 'complete' | 'retry' | 'extend'>
+  client: Pick<
+    Client,
+    'lease' | 'cancelLease' | 'complete' | 'retry' | 'extend' | 'sendHeartbeats' | 'getQueueStats'
+  >
   clock: Clock
   random: () => number
   queue: string
@@ -65,6 +70,7 @@ class WorkerLoop {
   readonly #backlogMax: number
   readonly #settler: Settler
   readonly #renewer: ItemLeaseRenewer
+  readonly #heartbeat: Heartbeat | undefined
   readonly #counts = { leased: 0, completed: 0, retried: 0, lost: 0, unknown: 0 }
   /** Leased items that wait for a free handler. */
   readonly #prefetched: ActiveItem[] = []
@@ -115,7 +121,16 @@ class WorkerLoop {
       onLost: (active) => this.#onLost(active),
       onError: (error) => this.#reportError(error, { during: 'extend' }),
     })
+    this.#heartbeat = this.#startHeartbeat()
     this.#leasingEnded = this.#leaseUntilStopped()
+  }
+
+  #startHeartbeat(): Heartbeat | undefined {
+    const { client, clock, queue, options } = this.#parts
+    if (options.heartbeat === undefined) return undefined
+    const onError = (error: unknown): void => this.#reportError(error, { during: 'heartbeat' })
+    const { clientId } = this
+    return startWorkerHeartbeat({ client, clock, queue, clientId, options: options.heartbeat, onError })
   }
 
   counts(): WorkerCounts {
@@ -222,6 +237,8 @@ class WorkerLoop {
     }
     this.#running.delete(active)
     this.#renewer.remove(active)
+    this.#heartbeat?.recordMessage()
+    if (settlement.retry?.isDead === false) this.#heartbeat?.recordRetry(settlement.thrown)
     if (!active.isLost) this.#settler.add(settlement)
     this.#startHandlers()
     this.#wake()
@@ -275,6 +292,7 @@ class WorkerLoop {
   async #finish(): Promise<void> {
     this.#stopping.abort()
     this.#wake()
+    void this.#heartbeat?.shutDown()
     if (this.#isLeasing) void this.#endLeaseCall()
     const deadline = this.#stopDeadline.signal
     if (!(await isDoneBefore(this.#leasingEnded, deadline))) this.#leaseAbort.abort()
@@ -286,6 +304,7 @@ class WorkerLoop {
     if (!(await isDoneBefore(settled, deadline))) await this.#isDoneWithin(settled, lastSettlementsMsMax)
     this.#renewer.close()
     this.#settler.close()
+    await this.#heartbeat?.stop()
     this.#resolveStopped()
   }
 

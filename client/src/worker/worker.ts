@@ -1,4 +1,5 @@
 import type { LeasedItem } from '../queues/item.ts'
+import type { WorkerHeartbeatOptions } from './worker-heartbeat.ts'
 
 export type HandlerContext = Readonly<{
   queue: string
@@ -40,6 +41,8 @@ export type WorkOptions = Readonly<{
   backoffMsMax?: number
   /** Stops the worker, as `stop()` does. */
   signal?: AbortSignal
+  /** Reports the worker to the watch of the server. Default: no heartbeats. */
+  heartbeat?: WorkerHeartbeatOptions
 
   /** Called if a lease call returned no items and no handler is running. */
   onIdle?: () => void
@@ -58,7 +61,7 @@ export type WorkOptions = Readonly<{
 }>
 
 export type ErrorContext = Readonly<{
-  during: 'lease' | 'extend' | 'complete' | 'retry' | 'handler'
+  during: 'lease' | 'extend' | 'complete' | 'retry' | 'handler' | 'heartbeat'
   /** Set for `handler`. */
   item?: LeasedItem
 }>

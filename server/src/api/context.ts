@@ -8,6 +8,7 @@ import type { Letters } from '../letters/letters.ts'
 import type { Health } from '../ops/health/health.ts'
 import type { Logger } from '../ops/log/log.ts'
 import type { Metrics } from '../ops/metrics/metrics.ts'
+import type { Watching } from '../ops/watching/watching.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 import type { BodyThread } from './body-thread/body-thread.ts'
 import type { DlqLimits } from './dlq/limits.ts'
@@ -41,6 +42,7 @@ export type ApiContext = Readonly<{
   /** Throws STORE_UNAVAILABLE while the store cannot be reached. */
   access: () => Access
   kafka: Pick<Kafka, 'clusters' | 'health' | 'listFigures' | 'listReaders'>
+  watching: Pick<Watching, 'rules' | 'receive' | 'readFindings' | 'peekReport'>
   health: () => Health
   metrics: Pick<Metrics, 'contentType' | 'render'>
   /** For the sessions of browsers. */

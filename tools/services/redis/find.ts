@@ -26,7 +26,23 @@ async function findRedisProgram(): Promise<string> {
   return installed ?? unpackProgram({ debianPackage: 'redis-server', path: 'usr/bin/redis-server' })
 }
 
-async function startRedis(command: string): Promise<RunningService<ServiceFacts['redis']>> {
+/** A server of one test file, which can be stopped and started again. It keeps no data. */
+export type RedisServer = Readonly<{
+  url: string
+  start(): Promise<void>
+  stop(): Promise<void>
+  end(): Promise<void>
+}>
+
+export async function startPrivateServer(): Promise<RedisServer> {
+  const { facts, start, interrupt, stop } = await startRedis(await findRedisProgram())
+  return { ...facts, start, stop: interrupt, end: stop }
+}
+
+type StartedRedis = RunningService<ServiceFacts['redis']> &
+  Readonly<{ start(): Promise<void>; interrupt(): Promise<void> }>
+
+async function startRedis(command: string): Promise<StartedRedis> {
   const supervised = await supervise('redis')
   try {
     const port = await findFreePort()
@@ -41,18 +57,23 @@ async function startRedis(command: string): Promise<RunningService<ServiceFacts[
       appendonly: 'no',
       daemonize: 'no',
     }
-    await supervised.start(
-      {
-        command,
-        args: Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]),
-        env: {},
-        logFile: join(supervised.folder, 'server.log'),
-        stopSignal: 'SIGTERM',
-      },
-      async () => void (await readRedisVersion(url)),
-      readyMsMax,
-    )
-    return { facts: { url }, origin: 'started', version: await readRedisVersion(url), stop: supervised.end }
+    const process = {
+      command,
+      args: Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]),
+      env: {},
+      logFile: join(supervised.folder, 'server.log'),
+      stopSignal: 'SIGTERM',
+    } as const
+    const start = () => supervised.start(process, async () => void (await readRedisVersion(url)), readyMsMax)
+    await start()
+    return {
+      facts: { url },
+      origin: 'started',
+      version: await readRedisVersion(url),
+      stop: supervised.end,
+      start,
+      interrupt: () => supervised.stop('SIGTERM'),
+    }
   } catch (error) {
     await supervised.end()
     throw error

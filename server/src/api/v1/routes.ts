@@ -24,6 +24,8 @@ import { sessionRoutes } from './session/session.ts'
 import { attemptRoutes } from './webhooks/attempts.ts'
 import { consumerRoutes } from './webhooks/consumers.ts'
 import { secretRoutes } from './webhooks/secrets.ts'
+import { heartbeatRoutes } from './workers/heartbeat.ts'
+import { workerRoutes } from './workers/workers.ts'
 
 /**
  * The routes of Redrive's own API.
@@ -57,5 +59,7 @@ export const v1Routes: readonly Route[] = [
   ...consumerRoutes,
   ...attemptRoutes,
   ...secretRoutes,
+  ...heartbeatRoutes,
+  ...workerRoutes,
   ...kafkaRoutes,
 ]

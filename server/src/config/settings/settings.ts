@@ -1,6 +1,7 @@
 import { tlsModes } from '../../storage/contract/tls.ts'
 import { deliverySettings } from '../delivery-settings.ts'
 import { maskStore } from '../store/store-text.ts'
+import { watchingSettings } from '../watching-settings.ts'
 import { webhookSettings } from '../webhook-settings.ts'
 import type { Setting } from './setting-kinds.ts'
 import {
@@ -422,6 +423,7 @@ export const settingsTable = {
     max: '10m',
     sentence: 'The longest wait between two attempts to reach a Kafka cluster that does not respond.',
   }),
+  ...watchingSettings,
   ...deliverySettings,
   ...webhookSettings,
 

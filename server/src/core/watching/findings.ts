@@ -45,50 +45,46 @@ export function nameWorker({ type, instanceId }: Pick<Worker, 'type' | 'instance
   return `${type}/${instanceId}`
 }
 
-/** At most one finding of a worker: the worst. `now`: by the clock of the store. */
+/**
+ * At most one finding of a worker: the worst. A worker is judged as of its last heartbeat plus its silence, so
+ * that nothing happens to it while nobody could have heard of it.
+ */
 export function findOfWorker(
   worker: Worker,
   clock: ObservationClock | undefined,
   rules: WorkerRules,
-  now: Instant,
 ): Finding | null {
-  const found = judge(worker, clock, rules, now)
+  const found = judge(worker, clock, rules)
   return found && { ...found, subject: nameWorker(worker), namespace: worker.namespace }
 }
 
 type Judgement = Omit<Finding, 'subject' | 'namespace'>
 
-function judge(
-  worker: Worker,
-  clock: ObservationClock | undefined,
-  rules: WorkerRules,
-  now: Instant,
-): Judgement | null {
+function judge(worker: Worker, clock: ObservationClock | undefined, rules: WorkerRules): Judgement | null {
   const state: WorkerState = readWorkerState(worker, clock, rules)
+  const asOf = worker.lastSeenAt + readSilenceUs(worker, clock)
   if (state === 'STOPPED') return null
   if (state === 'MISSING') {
-    // The time at which the silence reached the limit, without the pauses of the observation.
-    const since = now - (readSilenceUs(worker, clock) - rules.missingUs)
     return {
       rule: 'worker-missing',
       severity: 'CRITICAL',
-      since,
+      since: worker.lastSeenAt + rules.missingUs,
       message: `worker ${nameWorker(worker)} sent no heartbeat for longer than ${seconds(rules.missingUs)}`,
     }
   }
   if (state === 'DRAINING') {
     const since = worker.statusSince + rules.drainingUs
-    if (now <= since) return null
+    if (asOf <= since) return null
     const message = `worker ${nameWorker(worker)} is shutting down for longer than ${seconds(rules.drainingUs)}`
     return { rule: 'worker-draining', severity: 'WARNING', since, message }
   }
-  return judgeIdle(worker, rules, now)
+  return judgeIdle(worker, rules, asOf)
 }
 
-function judgeIdle(worker: Worker, { idleUs }: WorkerRules, now: Instant): Judgement | null {
+function judgeIdle(worker: Worker, { idleUs }: WorkerRules, asOf: Instant): Judgement | null {
   if (worker.idleFrom === null) return null
   const since = worker.idleFrom + idleUs
-  if (now <= since) return null
+  if (asOf <= since) return null
   const text = `worker ${nameWorker(worker)} processed no message for longer than ${seconds(idleUs)}`
   if ((worker.lag ?? 0) > 0) {
     const message = `${text}, although ${worker.lag} wait`
@@ -118,7 +114,6 @@ export function findExpected(
   counts: ReadonlyMap<string, number>,
   clocks: ReadonlyMap<string, ObservationClock>,
   { missingUs }: Pick<WorkerRules, 'missingUs'>,
-  now: Instant,
 ): readonly Finding[] {
   return expected.flatMap(({ type, countMin }) => {
     const clock = clocks.get(nameExpectation({ type }))
@@ -127,7 +122,7 @@ export function findExpected(
     const waitedUs = readTick(clock) - clock.startedAt
     if (waitedUs <= missingUs) return []
     const message = `${count} of ${countMin} expected workers of type ${type} appeared`
-    const since = now - (waitedUs - missingUs)
+    const since = clock.startedAt + missingUs
     return [
       { rule: 'worker-expected', severity: 'WARNING', subject: type, namespace: '_system', since, message },
     ]

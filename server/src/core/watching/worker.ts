@@ -70,7 +70,7 @@ export type ObservationClock = Readonly<{
 }>
 
 /** A longer time between two observations is a pause. It is shorter than any silence that a rule reports. */
-export const observationGapUsMax = 45 * usPerSecond
+export const observationGapUsMax = 30 * usPerSecond
 
 /** The clock after an observation. A time before the last one changes nothing. */
 export function observe(clock: ObservationClock | undefined, name: string, now: Instant): ObservationClock {

@@ -30,6 +30,7 @@ import type { LetterCommand, LetterResults, LetterStore } from './letters.ts'
 import type { LockCommand, LockResults } from './locks.ts'
 import type { QueueCommand, QueueResults, QueueStore } from './queues.ts'
 import type { WebhookCommand, WebhookResults, WebhookStore } from './webhooks.ts'
+import type { WorkerCommand, WorkerResults, WorkerStore } from './workers.ts'
 
 export interface Storage
   extends QueueStore,
@@ -43,6 +44,7 @@ export interface Storage
     DeliveryStore,
     AuditStore,
     AccessStore,
+    WorkerStore,
     KafkaStore {
   readonly kind: 'sqlite' | 'postgres'
   /** The time by which all servers on this store go. */
@@ -90,6 +92,7 @@ export type Command =
   | CampaignCommand
   | AccessCommand
   | WebhookCommand
+  | WorkerCommand
   | KafkaCommand
   | DeliveryCommand
 
@@ -104,6 +107,7 @@ export type Results = QueueResults &
   CampaignResults &
   AccessResults &
   WebhookResults &
+  WorkerResults &
   KafkaResults &
   DeliveryResults
 

@@ -41,6 +41,7 @@ import { dispatchMessages } from './webhooks/dispatch.ts'
 import { putChannel, putProducer } from './webhooks/entities.ts'
 import { dispatchScheduled } from './webhooks/scheduled.ts'
 import { takeJob } from './webhooks/take-job.ts'
+import { addEventTotals, forgetWorkers, recordHeartbeats } from './workers/workers.ts'
 
 type Op = Command['op']
 type CommandOf<O extends Op> = Extract<Command, { op: O }>
@@ -112,6 +113,9 @@ const handlers: Handlers = {
   'prune-deliveries': executeOneByOne(pruneDeliveries),
   'dispatch-scheduled': executeOneByOne(dispatchScheduled),
   'take-job': executeOneByOne(takeJob),
+  'record-heartbeats': executeOneByOne(recordHeartbeats),
+  'forget-workers': executeOneByOne(forgetWorkers),
+  'add-event-totals': executeOneByOne(addEventTotals),
   'claim-kafka-partitions': executeOneByOne(claimPartitions),
   'advance-kafka-positions': executeOneByOne(advancePositions),
   'return-letters': executeOneByOne(returnLetters),

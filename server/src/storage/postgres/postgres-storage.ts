@@ -2,6 +2,7 @@ import type { LetterIdRecord } from '../../core/dead-letters/letter-ids.ts'
 import type { Item } from '../../core/items/item.ts'
 import type { Queue } from '../../core/items/queue.ts'
 import { type Instant, toInstant } from '../../core/time/instant.ts'
+import type { Worker } from '../../core/watching/worker.ts'
 import { KnownError } from '../../errors.ts'
 import type {
   AccessQuery,
@@ -77,6 +78,7 @@ import type {
   ScheduledMessage,
   UndispatchedQuery,
 } from '../contract/webhooks.ts'
+import type { WatchRecords, WorkersQuery } from '../contract/workers.ts'
 import type { StoreOptions, StoreTarget } from '../open-storage.ts'
 import { listAccess, readAccessState } from './access/list-access.ts'
 import { readHolder } from './access/read-holder.ts'
@@ -134,6 +136,7 @@ import { readJobs } from './webhooks/jobs.ts'
 import { countMessages } from './webhooks/message-counts.ts'
 import { getMessage, listMessages, listUndispatched, readMessages } from './webhooks/messages.ts'
 import { getScheduled } from './webhooks/scheduled.ts'
+import { listWorkers, readWatchRecords } from './workers/workers.ts'
 import { write } from './write.ts'
 
 const poolMaxDefault = 10
@@ -473,6 +476,14 @@ class PostgresStorage implements Storage {
 
   sumDeliveryFigures(query: FiguresQuery): Promise<readonly ConsumerFigures[]> {
     return this.#run(() => sumDeliveryFigures(this.#store.connections, query))
+  }
+
+  listWorkers(query: WorkersQuery): Promise<readonly Worker[]> {
+    return this.#run(() => listWorkers(this.#store.connections, query))
+  }
+
+  readWatchRecords(): Promise<WatchRecords> {
+    return this.#run(() => readWatchRecords(this.#store.connections))
   }
 
   readNextDueAt(): Promise<Instant | null> {

@@ -188,6 +188,9 @@ function updateCursors(
       case 'record-delivery-figures':
       case 'prune-deliveries':
       case 'dispatch-scheduled':
+      case 'record-heartbeats':
+      case 'forget-workers':
+      case 'add-event-totals':
         break
       case 'advance':
         if ((results[index] as Results['advance']).changes.length > 0) cursors.dropAll()

@@ -26,6 +26,8 @@ export function scopeStorage(storage: StoreReads, namespaces: readonly string[])
     ...scopeLetterReads(storage, queues, namespaces),
     ...scopeCampaignReads(storage, namespaces),
     ...scopeDriverReads(storage, namespaces),
+    listWorkers: async (query) =>
+      storage.listWorkers({ ...query, namespaces: intersectScope(namespaces, query.namespaces) }),
     listAudit: async (query) =>
       storage.listAudit({ ...query, namespaces: intersectScope(namespaces, query.namespaces) }),
     // The chains belong to all namespaces together.
@@ -49,6 +51,7 @@ type ServerReads = Pick<
   | 'readAccessState'
   | 'listAccess'
   | 'readHolder'
+  | 'readWatchRecords'
 >
 
 /** Reads that belong to the server. The layer `access/` checks who may read users, keys and roles. */
@@ -67,6 +70,8 @@ function scopeServerReads(storage: StoreReads): ServerReads {
     readAccessState: () => storage.readAccessState(),
     listAccess: (query) => storage.listAccess(query),
     readHolder: (credential) => storage.readHolder(credential),
+    // The clocks of the sources. Retries and totals are read by the metrics only.
+    readWatchRecords: async () => ({ ...(await storage.readWatchRecords()), retries: [], totals: [] }),
   }
 }
 

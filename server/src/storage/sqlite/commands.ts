@@ -41,6 +41,7 @@ import { dispatchMessages } from './webhooks/dispatch.ts'
 import { putChannel, putProducer } from './webhooks/entities.ts'
 import { dispatchScheduled } from './webhooks/scheduled.ts'
 import { takeJob } from './webhooks/take-job.ts'
+import { addEventTotals, forgetWorkers, recordHeartbeats } from './workers/workers.ts'
 
 type Op = Command['op']
 type Handlers = {
@@ -105,6 +106,9 @@ const handlers: Handlers = {
   'prune-deliveries': pruneDeliveries,
   'dispatch-scheduled': dispatchScheduled,
   'take-job': takeJob,
+  'record-heartbeats': recordHeartbeats,
+  'forget-workers': forgetWorkers,
+  'add-event-totals': addEventTotals,
   'claim-kafka-partitions': claimPartitions,
   'advance-kafka-positions': advancePositions,
   'return-letters': returnLetters,

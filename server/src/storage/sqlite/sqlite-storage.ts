@@ -3,6 +3,7 @@ import type { AccessQuery, AccessRecords } from '../contract/access.ts'
 import type { DeliveryStore } from '../contract/deliveries.ts'
 import type { Command, ResultsOf, Storage, StoreReads } from '../contract/storage.ts'
 import type { WebhookStore } from '../contract/webhooks.ts'
+import type { WorkerStore } from '../contract/workers.ts'
 import type { StoreOptions, StoreTarget } from '../open-storage.ts'
 import type { Backend } from './backend.ts'
 import { MemoryBackend } from './memory-backend.ts'
@@ -39,10 +40,18 @@ function createDeliveryReads(ask: Ask): DeliveryStore {
   }
 }
 
+function createWorkerReads(ask: Ask): WorkerStore {
+  return {
+    listWorkers: (query) => ask({ read: 'workers', query }),
+    readWatchRecords: () => ask({ read: 'watch-records' }),
+  }
+}
+
 function createStorage(backend: Backend, clock: Clock): Storage {
   const ask: Ask = (call) => backend.read(call) as Promise<ReadResult<(typeof call)['read']>>
   return {
     ...createDeliveryReads(ask),
+    ...createWorkerReads(ask),
     kind: 'sqlite',
     // A SQLite store has no clock: its only server goes by the clock of its machine.
     clock: { now: () => clock.now(), readMachineOffsetUs: () => null },

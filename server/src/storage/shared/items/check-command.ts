@@ -90,6 +90,16 @@ const checks: Checks = {
     checkNumber('version', version, 0, Number.MAX_SAFE_INTEGER)
     for (const change of changes) checkTexts(change)
   },
+  'record-heartbeats': ({ heartbeats, workersMax }) => {
+    checkNumber('workersMax', workersMax, 0, countMaxMax)
+    for (const heartbeat of heartbeats) {
+      checkTexts(heartbeat)
+      for (const error of Object.keys(heartbeat.retries ?? {})) checkText('error', error)
+    }
+  },
+  'forget-workers': ({ workers }) => {
+    for (const worker of workers) checkTexts(worker)
+  },
   'record-key-uses': ({ uses }) => {
     for (const { keyId, at } of uses) {
       checkText('keyId', keyId)

@@ -43,6 +43,7 @@ import { readJobs } from '../webhooks/jobs.ts'
 import { countMessages } from '../webhooks/message-counts.ts'
 import { getMessage, listMessages, listUndispatched, readMessages } from '../webhooks/messages.ts'
 import { getScheduled } from '../webhooks/scheduled.ts'
+import { listWorkers, readWatchRecords } from '../workers/workers.ts'
 import type { ReadCall } from './thread-messages.ts'
 
 type ReadName = ReadCall['read']
@@ -112,6 +113,8 @@ const handlers = {
   delivery: (database, { channelId, consumerId }) => getDelivery(database, channelId, consumerId),
   attempts: (database, { query }) => listAttempts(database, query),
   'delivery-figures': (database, { query }) => sumDeliveryFigures(database, query),
+  workers: (database, { query }) => listWorkers(database, query),
+  'watch-records': (database) => readWatchRecords(database),
   'next-due': (database) => readNextDueAt(database),
   verify: (database, { isRepairableOnly }) =>
     isRepairableOnly ? verifyCounts(database) : [...verifyCounts(database), ...compareArrivals(database)],

@@ -30,6 +30,7 @@ import type {
   PageQuery,
   UndispatchedQuery,
 } from '../../contract/webhooks.ts'
+import type { WorkersQuery } from '../../contract/workers.ts'
 import type { IndexRanges } from '../letters/index-ranges.ts'
 import type { Write } from '../write.ts'
 
@@ -87,6 +88,8 @@ export type ReadCall =
   | Readonly<{ read: 'delivery'; channelId: string; consumerId: string }>
   | Readonly<{ read: 'attempts'; query: AttemptsQuery }>
   | Readonly<{ read: 'delivery-figures'; query: FiguresQuery }>
+  | Readonly<{ read: 'workers'; query: WorkersQuery }>
+  | Readonly<{ read: 'watch-records' }>
   | Readonly<{ read: 'next-due' }>
   /** `isRepairableOnly`: only the counts that `reconcile` can correct. */
   | Readonly<{ read: 'verify'; isRepairableOnly: boolean }>

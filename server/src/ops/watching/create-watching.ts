@@ -1,0 +1,148 @@
+import type { Clock, Instant } from '../../core/time/instant.ts'
+import {
+  type ExpectedWorkers,
+  type Finding,
+  nameExpectation,
+  type Severity,
+} from '../../core/watching/findings.ts'
+import { findLags, type GroupLagFact, type LagThreshold } from '../../core/watching/lag.ts'
+import type { Heartbeat, WorkerRules } from '../../core/watching/worker.ts'
+import type { Engine } from '../../engine/engine.ts'
+import type { StoreReads } from '../../storage/contract/storage.ts'
+import type { Logger } from '../log/log.ts'
+import { evaluate, sortFindings, type WatchReport } from './evaluate.ts'
+import { createEventTotals } from './event-totals.ts'
+import { createHeartbeatBuffer } from './heartbeats/heartbeat-buffer.ts'
+import type { RedisObserver } from './heartbeats/redis-observer.ts'
+import { findingsMax, type Watching } from './watching.ts'
+
+export type WatchingParts = Readonly<{
+  storage: () => Pick<StoreReads, 'listWorkers' | 'readWatchRecords'>
+  engine: () => Pick<Engine, 'write'>
+  clock: Clock
+  rules: WorkerRules
+  expected: readonly ExpectedWorkers[]
+  thresholds: readonly LagThreshold[]
+  /** The newest lag of all consumer groups, read without waiting. */
+  listLags: () => readonly GroupLagFact[]
+  redis: RedisObserver
+  workersMax: number
+  log: Logger
+}>
+
+/** So that a batch does not hold up the other writes of the store. */
+const heartbeatsPerWrite = 1_000
+
+export function createWatching(parts: WatchingParts): Watching {
+  const { clock, rules, expected, redis, workersMax, log } = parts
+  let report: WatchReport | null = null
+  let refusedBefore = 0
+  const totals = createEventTotals()
+  const lagFindings = createLagFindings(parts)
+  const observed = ['http', ...expected.map(nameExpectation)]
+
+  const record = async (heartbeats: readonly Heartbeat[], names: readonly string[]) => {
+    const [result] = await parts
+      .engine()
+      .write([{ op: 'record-heartbeats', heartbeats, observed: names, now: clock.now(), workersMax }])
+    warnOfRefused(result.refused.length)
+    return result
+  }
+  const warnOfRefused = (count: number): void => {
+    if (count > 0 && refusedBefore === 0)
+      log.warn(
+        { workers_max: workersMax },
+        'THERE ARE MORE WORKERS THAN workers.count_max: some are not watched',
+      )
+    refusedBefore = count
+  }
+  const buffer = createHeartbeatBuffer((heartbeats) => record(heartbeats, ['http']), workersMax)
+  const writeTotals = async (): Promise<void> => {
+    const taken = totals.take()
+    if (taken.length === 0) return
+    try {
+      await parts.engine().write([{ op: 'add-event-totals', totals: taken }])
+    } catch (error) {
+      totals.restore(taken)
+      throw error
+    }
+  }
+  const recordRedis = async (): Promise<void> => {
+    const heartbeats = await redis.pass()
+    if (heartbeats === null) return
+    for (let at = 0; at < heartbeats.length; at += heartbeatsPerWrite)
+      await record(heartbeats.slice(at, at + heartbeatsPerWrite), [])
+    await record([], ['redis'])
+  }
+  const forget = async ({ forgettable }: WatchReport): Promise<void> => {
+    if (forgettable.length > 0) await parts.engine().write([{ op: 'forget-workers', workers: forgettable }])
+  }
+  const read = async (): Promise<WatchReport> => {
+    const now = clock.now()
+    const found = await evaluate({ storage: parts.storage(), rules, expected, now })
+    return lagFindings.addTo(found, redis, now)
+  }
+  return {
+    rules,
+    receive: async (heartbeats) => {
+      const receivedAt = clock.now()
+      const received = heartbeats.map((each) => ({ ...each, source: 'http' as const, receivedAt }))
+      return { refused: await buffer.add(received) }
+    },
+    count: totals.count,
+    pass: async () => {
+      await buffer.flush()
+      await recordRedis()
+      await record([], observed)
+      await writeTotals()
+      const found = await read()
+      await forget(found)
+      report = found
+    },
+    readFindings: async () => (report ?? (await read())).findings,
+    peekReport: () => report,
+    redis: redis.state,
+    close: async () => {
+      await Promise.allSettled([buffer.flush(), writeTotals()])
+      await redis.close()
+    },
+  }
+}
+
+/** Adds the findings that do not come from the store: the lag of groups, and Redis. */
+function createLagFindings({ thresholds, listLags }: WatchingParts) {
+  let since = new Map<string, Instant>()
+  return {
+    addTo: (report: WatchReport, redis: RedisObserver, now: Instant): WatchReport => {
+      const seen = new Map<string, Instant>()
+      const sinceOf = (subject: string, severity: Severity): Instant => {
+        const key = `${subject}\n${severity}`
+        const at = since.get(key) ?? now
+        seen.set(key, at)
+        return at
+      }
+      const lags = findLags(listLags(), thresholds, sinceOf)
+      since = seen
+      const { reason, changedAt } = redis.state()
+      const down: Finding[] =
+        reason === null
+          ? []
+          : [
+              {
+                rule: 'redis-down',
+                severity: 'WARNING',
+                subject: 'redis',
+                namespace: '_system',
+                since: changedAt,
+                message: `${reason}; workers that report through Redis are not watched`,
+              },
+            ]
+      const added = [...lags, ...down]
+      if (added.length === 0) return report
+      const findingCounts = new Map(report.findingCounts)
+      for (const { rule } of added) findingCounts.set(rule, (findingCounts.get(rule) ?? 0) + 1)
+      const findings = sortFindings([...report.findings, ...added]).slice(0, findingsMax)
+      return { ...report, findings, findingCounts }
+    },
+  }
+}
