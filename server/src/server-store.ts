@@ -4,6 +4,7 @@ import { prepareAccess } from './access/first-start.ts'
 import { toRetention } from './config/retention.ts'
 import { maskStore } from './config/store/store-text.ts'
 import { usPerMs } from './core/time/instant.ts'
+import type { Tracing } from './core/trace/tracing.ts'
 import type { Webhooks } from './drivers/webhook/webhooks.ts'
 import { createEngine } from './engine/create-engine.ts'
 import type { Engine } from './engine/engine.ts'
@@ -47,7 +48,12 @@ export type StoreParts = Readonly<{
   peekAccess(): Access | undefined
 }>
 
-export function createStoreParts(options: ServerOptions, clock: ServerClock, owner: string): StoreParts {
+export function createStoreParts(
+  options: ServerOptions,
+  clock: ServerClock,
+  owner: string,
+  tracing: Tracing | undefined,
+): StoreParts {
   const { settings, store, log } = options
   const letterTotals = createLetterTotals()
   const storeWrites = createStoreWriteTimes()
@@ -65,7 +71,7 @@ export function createStoreParts(options: ServerOptions, clock: ServerClock, own
     open: async () => {
       const storage = await openStorage(store, toStoreOptions(options, clock))
       if (!settings['test.hooks']) clock.follow(storage.clock)
-      engine = createServerEngine(options, storage, clock, storeWrites)
+      engine = createServerEngine(options, storage, clock, storeWrites, tracing)
       engine.onEvent((event) => {
         countLetters(letterTotals, event)
         logEngineEvent(log, event)
@@ -79,7 +85,7 @@ export function createStoreParts(options: ServerOptions, clock: ServerClock, own
         failedAttemptsMax: settings['auth.failed_attempts_max'],
         provider: toIdentityProvider(settings),
       })
-      webhooks = createServerWebhooks(options, storage, engine, clock, pushMetrics)
+      webhooks = createServerWebhooks(options, storage, engine, clock, pushMetrics, tracing)
       if (!settings.read_only) await prepareStore(options, storage, engine, clock)
       if (!settings.read_only) webhooks.start()
       return storage
@@ -151,6 +157,7 @@ function createServerEngine(
   storage: Awaited<ReturnType<typeof openStorage>>,
   clock: ServerClock,
   storeWrites: StoreWriteTimes,
+  tracing: Tracing | undefined,
 ): Engine {
   return createEngine(storage, {
     clock,
@@ -159,6 +166,7 @@ function createServerEngine(
     requestsMax: settings['queue.requests_max'],
     batchMsMax: settings['queue.store_timeout'],
     isTicking: !settings.read_only,
+    ...(tracing !== undefined && { tracing }),
     onWrite: (command, seconds) => storeWrites.observe({ command }, seconds),
     onError: (error) => log.warn({ err: error }, 'background work of the queues failed; will retry'),
   })

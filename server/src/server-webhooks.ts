@@ -2,6 +2,7 @@ import { defaultWebhookOptions, type WebhookOptions } from './api/webhook/option
 import { toDeliveryRules, toDispatchRules } from './config/delivery-rules.ts'
 import type { Settings } from './config/settings/settings.ts'
 import { type Clock, usPerMs } from './core/time/instant.ts'
+import type { Tracing } from './core/trace/tracing.ts'
 import { createWebhooks, type Webhooks } from './drivers/webhook/webhooks.ts'
 import type { Engine } from './engine/engine.ts'
 import type { PushMetrics } from './ops/metrics/push-metrics.ts'
@@ -18,6 +19,7 @@ export function createServerWebhooks(
   engine: Engine,
   clock: Clock,
   metrics: PushMetrics,
+  tracing: Tracing | undefined,
 ): Webhooks {
   const isLoopbackAllowed = settings['webhooks.loopback_allowed'] ?? settings.access === 'off'
   return createWebhooks({
@@ -32,6 +34,7 @@ export function createServerWebhooks(
       batchMax: settings['webhooks.schedule_batch'],
     },
     isRecovering: settings['webhooks.recovery_enabled'],
+    ...(tracing !== undefined && { tracing }),
     onAttempt: metrics.count,
     onError: (error) => log.warn({ err: error }, 'work on webhooks failed; will retry'),
   })

@@ -1,6 +1,7 @@
 /** The parts of a server that handle webhooks: the broker, the dispatcher and the changes by operators. */
 import type { Clock } from '../../core/time/instant.ts'
 import { addDuration } from '../../core/time/instant.ts'
+import type { Tracing } from '../../core/trace/tracing.ts'
 import type { DeliveryRules } from '../../core/webhook/delivery-policy.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { createLoop } from '../../engine/loop.ts'
@@ -38,6 +39,8 @@ export type WebhooksParts = Readonly<{
   schedule?: Readonly<{ intervalMs: number; batchMax: number }>
   /** False: messages that were left without jobs wait for another server. Default true. */
   isRecovering?: boolean
+  /** Undefined: no spans are created. */
+  tracing?: Tracing
   /** Called for each attempt, with `delivered` or the kind of its failure. */
   onAttempt(result: string, latencyMs: number): void
   onError(error: unknown): void
@@ -49,8 +52,9 @@ const prunedMax = 5_000
 
 export function createWebhooks(parts: WebhooksParts): Webhooks {
   const { storage, engine, clock, dispatchRules: rules, deliveryRules, onAttempt, onError } = parts
+  const traced = parts.tracing === undefined ? {} : { tracing: parts.tracing }
   const sender = createSender({ addresses: parts.addresses, timeoutMs: rules.timeoutMs })
-  const broker = createBroker({ storage, engine, clock, rules: deliveryRules, onError })
+  const broker = createBroker({ storage, engine, clock, rules: deliveryRules, ...traced, onError })
   const dispatcher = createDispatcher({
     storage,
     engine,
@@ -58,6 +62,7 @@ export function createWebhooks(parts: WebhooksParts): Webhooks {
     sender,
     clock,
     rules,
+    ...traced,
     onError,
     onAttempt,
   })
