@@ -36,9 +36,11 @@ import { recordLeaseCalls } from './queues/lease-calls.ts'
 import { createQueue, updateQueue } from './queues/queues.ts'
 import type { Transaction } from './transaction.ts'
 import { acceptMessages } from './webhooks/accept.ts'
+import { recordConfiguration } from './webhooks/configuration.ts'
 import { deleteConsumer, putConsumer } from './webhooks/consumers.ts'
 import { dispatchMessages } from './webhooks/dispatch.ts'
 import { putChannel, putProducer } from './webhooks/entities.ts'
+import { pruneMessages } from './webhooks/prune.ts'
 import { dispatchScheduled } from './webhooks/scheduled.ts'
 import { takeJob } from './webhooks/take-job.ts'
 
@@ -111,6 +113,8 @@ const handlers: Handlers = {
   'record-delivery-figures': executeOneByOne(recordDeliveryFigures),
   'prune-deliveries': executeOneByOne(pruneDeliveries),
   'dispatch-scheduled': executeOneByOne(dispatchScheduled),
+  'prune-messages': executeOneByOne(pruneMessages),
+  'record-configuration': executeOneByOne(recordConfiguration),
   'take-job': executeOneByOne(takeJob),
   'claim-kafka-partitions': executeOneByOne(claimPartitions),
   'advance-kafka-positions': executeOneByOne(advancePositions),

@@ -279,6 +279,8 @@ function scopeDriverReads(
     listScheduled: (query) => within([], () => storage.listScheduled(query)),
     getScheduled: (channelId, id) => within(null, () => storage.getScheduled(channelId, id)),
     countMessages: (channelId) => within(noMessages, () => storage.countMessages(channelId)),
+    listPrunable: (query) => within([], () => storage.listPrunable(query)),
+    readConfigurationChecksum: () => within(null, () => storage.readConfigurationChecksum()),
     listUndispatched: (query) => within([], () => storage.listUndispatched(query)),
     readJobs: (jobs) => within([], () => storage.readJobs(jobs)),
     listQueuedItems: (query) => within([], () => storage.listQueuedItems(query)),

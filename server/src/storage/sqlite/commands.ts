@@ -36,9 +36,11 @@ import { createQueue, updateQueue } from './queues/queues.ts'
 import type { EncodedImportResults, WriterCommand } from './threads/capture-encoding.ts'
 import type { Transaction } from './transaction.ts'
 import { acceptMessages } from './webhooks/accept.ts'
+import { recordConfiguration } from './webhooks/configuration.ts'
 import { deleteConsumer, putConsumer } from './webhooks/consumers.ts'
 import { dispatchMessages } from './webhooks/dispatch.ts'
 import { putChannel, putProducer } from './webhooks/entities.ts'
+import { pruneMessages } from './webhooks/prune.ts'
 import { dispatchScheduled } from './webhooks/scheduled.ts'
 import { takeJob } from './webhooks/take-job.ts'
 
@@ -104,6 +106,8 @@ const handlers: Handlers = {
   'record-delivery-figures': recordDeliveryFigures,
   'prune-deliveries': pruneDeliveries,
   'dispatch-scheduled': dispatchScheduled,
+  'prune-messages': pruneMessages,
+  'record-configuration': recordConfiguration,
   'take-job': takeJob,
   'claim-kafka-partitions': claimPartitions,
   'advance-kafka-positions': advancePositions,

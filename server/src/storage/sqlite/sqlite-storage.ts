@@ -125,6 +125,8 @@ function createWebhookReads(ask: Ask): WebhookStore {
     listScheduled: (query) => ask({ read: 'scheduled-messages', query }),
     countMessages: (channelId) => ask({ read: 'message-counts', channelId }),
     getScheduled: (channelId, id) => ask({ read: 'scheduled', channelId, id }),
+    listPrunable: (query) => ask({ read: 'prunable-messages', query }),
+    readConfigurationChecksum: () => ask({ read: 'configuration-checksum' }),
     listUndispatched: (query) => ask({ read: 'undispatched', query }),
     listQueuedItems: ({ queue, countMax }) => ask({ read: 'queued-items', queue, countMax }),
     readJobTimes: (numbers) => ask({ read: 'job-times', numbers }),

@@ -30,6 +30,7 @@ import {
 import { scanLetters } from '../letters/scan-letters.ts'
 import { readLeaseCall } from '../queues/lease-calls.ts'
 import { getQueue, listQueues } from '../queues/queues.ts'
+import { readConfigurationChecksum } from '../webhooks/configuration.ts'
 import {
   getConsumer,
   listConsumerCounts,
@@ -42,6 +43,7 @@ import { listQueuedItems, readJobTimes } from '../webhooks/job-lists.ts'
 import { readJobs } from '../webhooks/jobs.ts'
 import { countMessages } from '../webhooks/message-counts.ts'
 import { getMessage, listMessages, listUndispatched, readMessages } from '../webhooks/messages.ts'
+import { listPrunable } from '../webhooks/prune.ts'
 import { getScheduled } from '../webhooks/scheduled.ts'
 import type { ReadCall } from './thread-messages.ts'
 
@@ -101,6 +103,8 @@ const handlers = {
   'scheduled-messages': (database, { query }) => listMessages(database, 'webhook_scheduled', query),
   'message-counts': (database, { channelId }) => countMessages(database, channelId),
   scheduled: (database, { channelId, id }) => getScheduled(database, channelId, id),
+  'prunable-messages': (database, { query }) => listPrunable(database, query),
+  'configuration-checksum': (database) => readConfigurationChecksum(database),
   undispatched: (database, { query }) => listUndispatched(database, query),
   'queued-items': (database, { queue, countMax }) => listQueuedItems(database, queue, countMax),
   'job-times': (database, { numbers }) => readJobTimes(database, numbers),

@@ -28,6 +28,7 @@ import type {
   JobLocation,
   MessagesQuery,
   PageQuery,
+  PruneQuery,
   UndispatchedQuery,
 } from '../../contract/webhooks.ts'
 import type { IndexRanges } from '../letters/index-ranges.ts'
@@ -79,6 +80,8 @@ export type ReadCall =
   | Readonly<{ read: 'message-counts'; channelId: string }>
   | Readonly<{ read: 'queued-items'; queue: string; countMax: number }>
   | Readonly<{ read: 'undispatched'; query: UndispatchedQuery }>
+  | Readonly<{ read: 'prunable-messages'; query: PruneQuery }>
+  | Readonly<{ read: 'configuration-checksum' }>
   | Readonly<{ read: 'jobs'; jobs: readonly JobLocation[] }>
   | Readonly<{ read: 'kafka-positions'; query: KafkaPositionsQuery }>
   | Readonly<{ read: 'kafka-replays'; query: KafkaReplaysQuery }>
