@@ -188,6 +188,8 @@ function updateCursors(
       case 'record-delivery-figures':
       case 'prune-deliveries':
       case 'dispatch-scheduled':
+      case 'set-group-lifecycle':
+      case 'clear-group-notices':
         break
       case 'advance':
         if ((results[index] as Results['advance']).changes.length > 0) cursors.dropAll()
