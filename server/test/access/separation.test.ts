@@ -308,5 +308,5 @@ function normalise(answer: Readonly<{ status: number; text: string }>, named: Na
   return { status: answer.status, text: text.replaceAll(varying, '') }
 }
 
-/** What differs between two answers because of the time between them. */
+/** Fields that differ between two answers because of the time between them. */
 const varying = /"(next_cursor|date|timestamp)":"[^"]*"|"current_rate_per_second":[\d.]+/g

@@ -38,7 +38,7 @@ export type QueuePolicy = Readonly<{
   delivery?: Delivery
   /** For a dead queue: rules by which its letters are grouped. */
   groupingRules?: readonly GroupingRule[]
-  /** What callers without the permission to read payloads see. Undefined: no payload, key and secret header. */
+  /** The view of callers who may not read payloads. Undefined: no payload, key and secret header. */
   redaction?: RedactionPolicy
 }>
 

@@ -51,7 +51,7 @@ export interface Redaction {
   content<C extends RedactedContent>(content: C): C
 }
 
-/** What a letter and an edited version of it have in common. */
+/** The bytes of a letter, or of an edited version of it. */
 export type RedactedContent = Readonly<{
   payload: Uint8Array
   payloadBytes?: number
@@ -69,7 +69,7 @@ export function createRedaction(policy: RedactionPolicy | undefined): Redaction 
   return redaction
 }
 
-/** An error text, as callers without the permission `payload.read` see it, and receivers outside of Redrive. */
+/** An error text for callers without the permission `payload.read`, and for receivers outside of Redrive. */
 export function redactText(policy: RedactionPolicy | undefined, text: string): string {
   return createRedaction(policy).text(text)
 }
