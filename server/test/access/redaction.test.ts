@@ -1,4 +1,4 @@
-/** The view of callers who may not read payloads, of a queue with redaction rules: over HTTP, on each store. */
+/** The view of callers who may not read payloads, of a queue with redaction rules: over HTTP. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Storage } from '../../src/storage/contract/storage.ts'
 import { createTestStore, needsOf, type TestStore } from '../conformance/support/test-stores.ts'
