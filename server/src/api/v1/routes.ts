@@ -21,6 +21,7 @@ import { undoRoutes } from './letters/undo.ts'
 import { queueAdminRoutes } from './queues/queue-admin.ts'
 import { queueItemRoutes } from './queues/queue-items.ts'
 import { queueRoutes } from './queues/queues.ts'
+import { redactionRuleRoutes } from './queues/redaction-rules.ts'
 import { sessionRoutes } from './session/session.ts'
 import { attemptRoutes } from './webhooks/attempts.ts'
 import { consumerRoutes } from './webhooks/consumers.ts'
@@ -38,6 +39,7 @@ export const v1Routes: readonly Route[] = [
   ...queueRoutes,
   ...queueAdminRoutes,
   ...queueItemRoutes,
+  ...redactionRuleRoutes,
   ...captureRoutes,
   ...letterRoutes,
   ...exportRoutes,

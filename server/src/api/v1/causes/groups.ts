@@ -53,7 +53,6 @@ export const groupRoutes = [
         ...(lifecycle !== undefined && {
           lifecycle: { states: readLifecycles([lifecycle].flat()), now: context.clock.now() },
         }),
-      }),
       })
       const last = found.length < limit ? undefined : found.at(-1)
       return {
