@@ -71,10 +71,11 @@ export const groupRoutes = [
     summary: 'Returns a group, with its newest letter as a sample.',
     tag: 'groups',
     dialect: v1,
-    schema: 
+    schema: {
       params: GroupParams,
-      response: 200: GroupReport ,,
-    handler: async (id , _reply, context) => showGroup(id, context),
+      response: { 200: GroupReport },
+    },
+    handler: async (id, _reply, context) => showGroup(id, context),
   }),
 ]
 
