@@ -75,7 +75,7 @@ export const groupRoutes = [
       params: GroupParams,
       response: { 200: GroupReport },
     },
-    handler: async (id, _reply, context) => showGroup(id, context),
+    handler: async ({ params: { id } }, _reply, context) => showGroup(id, context),
   }),
 ]
 
