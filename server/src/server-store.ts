@@ -130,8 +130,8 @@ function toStoreOptions({ settings, log }: ServerOptions, clock: ServerClock): S
 }
 
 /**
- * Creates the records that access control needs, and the configured objects of the webhook API. If that fails,
- * the store is opened again.
+ * Creates the records that access control needs, and the configured objects of the webhook API. If that
+ * fails, the store is opened again.
  */
 async function prepareStore(
   options: ServerOptions,

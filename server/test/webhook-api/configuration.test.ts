@@ -146,7 +146,7 @@ describe('the lists of webhook objects in settings', () => {
     ['webhooks.producers must be a list', '{"a":1}'],
     ['webhooks.producers is not a list of maps', '['],
     ['webhooks.producers[0].id has 256 characters', JSON.stringify([{ id: 'x'.repeat(256) }])],
-  ])('are refused with the place: %s', (message, text) => {
+  ])('a list of producers is refused with the place: %s', (message, text) => {
     expect(() => parseConfiguredEntities(text, 'webhooks.producers')).toThrow(message)
   })
 

@@ -197,8 +197,8 @@ export type DispatchResult = Readonly<{
 export type DispatchScheduled = Readonly<{ op: 'dispatch-scheduled'; now: Instant; countMax: number }>
 
 /**
- * Removes messages whose jobs are all delivered or deleted, with their jobs. Other messages of `numbers` stay.
- * `postponed`: messages that cannot be pruned now, and their next turns.
+ * Removes messages whose jobs are all delivered or deleted, with their jobs. Other messages of `numbers`
+ * stay. `postponed`: messages that cannot be pruned now, and their next turns.
  */
 export type PruneMessages = Readonly<{
   op: 'prune-messages'

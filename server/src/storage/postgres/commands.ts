@@ -12,6 +12,7 @@ import { recordAttempts } from './deliveries/attempts.ts'
 import { pruneDeliveries, putDelivery, recordDeliveryFigures } from './deliveries/deliveries.ts'
 import { mergeCausesByHand, mergeGroupsByHand, pinTitle } from './groups/change-groups.ts'
 import { putGroupJob } from './groups/group-jobs.ts'
+import { clearGroupNotices, setGroupLifecycle } from './groups/lifecycles.ts'
 import { createSplit, regroupLetters } from './groups/regroup.ts'
 import { advance } from './items/advance.ts'
 import { tryCompletePlain } from './items/complete-plain.ts'
@@ -94,6 +95,8 @@ const handlers: Handlers = {
   'put-group-job': executeOneByOne(putGroupJob),
   'create-split': executeOneByOne(createSplit),
   'regroup-letters': executeOneByOne(regroupLetters),
+  'set-group-lifecycle': executeOneByOne(setGroupLifecycle),
+  'clear-group-notices': executeOneByOne(clearGroupNotices),
   'correct-leases': executeOneByOne(correctLeases),
   'put-campaign': executeOneByOne(putCampaign),
   'freeze-letters': executeOneByOne(freezeLetters),

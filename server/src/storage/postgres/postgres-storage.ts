@@ -32,6 +32,7 @@ import type {
   CausesQuery,
   GroupJobsQuery,
   GroupLabel,
+  GroupNotice,
   StoredGroupJob,
 } from '../contract/groups.ts'
 import type { ItemsQuery } from '../contract/items.ts'
@@ -99,6 +100,7 @@ import { listAttempts } from './deliveries/attempts.ts'
 import { getDelivery, listDeliveries, sumDeliveryFigures } from './deliveries/deliveries.ts'
 import { GroupCommit } from './group-commit.ts'
 import { getGroupJob, listGroupJobs } from './groups/group-jobs.ts'
+import { listGroupNotices } from './groups/lifecycles.ts'
 import { findCauseKey, listCauses } from './groups/list-causes.ts'
 import { readNextDueAt } from './items/advance.ts'
 import { LeaseCursors } from './items/lease-cursors.ts'
@@ -337,6 +339,10 @@ class PostgresStorage implements Storage {
 
   listGroupJobs(query: GroupJobsQuery): Promise<readonly StoredGroupJob[]> {
     return this.#run(() => listGroupJobs(this.#store.connections, query))
+  }
+
+  listGroupNotices({ countMax }: Readonly<{ countMax: number }>): Promise<readonly GroupNotice[]> {
+    return this.#run(() => listGroupNotices(this.#store.connections, countMax))
   }
 
   findCauseKey(causeKey: string): Promise<string | null> {

@@ -190,6 +190,8 @@ function updateCursors(
       case 'dispatch-scheduled':
       case 'prune-messages':
       case 'record-configuration':
+      case 'set-group-lifecycle':
+      case 'clear-group-notices':
         break
       case 'advance':
         if ((results[index] as Results['advance']).changes.length > 0) cursors.dropAll()

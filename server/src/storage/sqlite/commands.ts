@@ -11,6 +11,7 @@ import { recordAttempts } from './deliveries/attempts.ts'
 import { pruneDeliveries, putDelivery, recordDeliveryFigures } from './deliveries/deliveries.ts'
 import { mergeCausesByHand, mergeGroupsByHand, pinTitle } from './groups/change-groups.ts'
 import { putGroupJob } from './groups/group-jobs.ts'
+import { clearGroupNotices, setGroupLifecycle } from './groups/lifecycles.ts'
 import { createSplit, regroupLetters } from './groups/regroup.ts'
 import { advance } from './items/advance.ts'
 import { importItems } from './items/import.ts'
@@ -87,6 +88,8 @@ const handlers: Handlers = {
   'put-group-job': putGroupJob,
   'create-split': createSplit,
   'regroup-letters': regroupLetters,
+  'set-group-lifecycle': setGroupLifecycle,
+  'clear-group-notices': clearGroupNotices,
   'correct-leases': correctLeases,
   'put-campaign': putCampaign,
   'freeze-letters': freezeLetters,

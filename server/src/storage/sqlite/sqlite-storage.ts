@@ -77,6 +77,7 @@ function createStorage(backend: Backend, clock: Clock): Storage {
     listCauses: (query) => ask({ read: 'causes', query }),
     getGroupJob: (id) => ask({ read: 'group-job', id }),
     listGroupJobs: (query) => ask({ read: 'group-jobs', query }),
+    listGroupNotices: ({ countMax }) => ask({ read: 'group-notices', countMax }),
     findCauseKey: (causeKey) => ask({ read: 'cause-key', causeKey }),
     groupArrivals: (groupIds, since) => ask({ read: 'group-arrivals', groupIds, since }),
     readLetterNamespaces: (letterIds) => ask({ read: 'letter-namespaces', letterIds }),

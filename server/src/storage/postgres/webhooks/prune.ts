@@ -32,7 +32,7 @@ const lockMessages: Statement = {
   text: `select number, channel, id, jobs from redrive.webhook_messages
     where number = any ($1::int8[]) and status = ${messageStatus.dispatched} order by number for update`,
 }
-/** Delivered jobs never change again. A job that was redriven is a letter, which has a retention of its own. */
+/** Delivered jobs never change again. A job that was redriven is a letter, which has its own retention. */
 const deleteJobs: Statement = {
   name: 'delete-jobs',
   text: `with wanted as materialized (

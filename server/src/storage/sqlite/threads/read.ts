@@ -12,6 +12,7 @@ import { compareArrivals } from '../counts/verify-arrivals.ts'
 import { listAttempts } from '../deliveries/attempts.ts'
 import { getDelivery, listDeliveries, sumDeliveryFigures } from '../deliveries/deliveries.ts'
 import { getGroupJob, listGroupJobs } from '../groups/group-jobs.ts'
+import { listGroupNotices } from '../groups/lifecycles.ts'
 import { findCauseKey, listCauses } from '../groups/list-causes.ts'
 import { readNextDueAt } from '../items/advance.ts'
 import { listArchive, listItems } from '../items/list-items.ts'
@@ -79,6 +80,7 @@ const handlers = {
   causes: (database, { query }) => listCauses(database, query),
   'group-job': (database, { id }) => getGroupJob(database, id),
   'group-jobs': (database, { query }) => listGroupJobs(database, query),
+  'group-notices': (database, { countMax }) => listGroupNotices(database, countMax),
   'cause-key': (database, { causeKey }) => findCauseKey(database, causeKey),
   'group-arrivals': (database, { groupIds, since }) => groupArrivals(database, groupIds, since),
   edits: (database, { letterId }) => listEdits(database, letterId),

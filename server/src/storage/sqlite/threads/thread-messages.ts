@@ -60,6 +60,7 @@ export type ReadCall =
   | Readonly<{ read: 'causes'; query: CausesQuery }>
   | Readonly<{ read: 'group-job'; id: string }>
   | Readonly<{ read: 'group-jobs'; query: GroupJobsQuery }>
+  | Readonly<{ read: 'group-notices'; countMax: number }>
   | Readonly<{ read: 'cause-key'; causeKey: string }>
   | Readonly<{ read: 'group-arrivals'; groupIds: readonly number[]; since: Instant }>
   | Readonly<{ read: 'edits'; letterId: string }>
