@@ -19,7 +19,7 @@ import { createStoreWriteTimes, type StoreWriteTimes } from './ops/metrics/store
 import { toIdentityProvider } from './server-access.ts'
 import type { ServerClock } from './server-clock.ts'
 import type { ServerOptions } from './server-options.ts'
-import { createServerWebhooks } from './server-webhooks.ts'
+import { createServerWebhooks, readConfigured } from './server-webhooks.ts'
 import type { StoreReads } from './storage/contract/storage.ts'
 import { openStorage, type StoreOptions } from './storage/open-storage.ts'
 
@@ -86,7 +86,7 @@ export function createStoreParts(
         provider: toIdentityProvider(settings),
       })
       webhooks = createServerWebhooks(options, storage, engine, clock, pushMetrics, tracing)
-      if (!settings.read_only) await prepareStore(options, storage, engine, clock)
+      if (!settings.read_only) await prepareStore(options, storage, engine, clock, webhooks)
       if (!settings.read_only) webhooks.start()
       return storage
     },
@@ -135,16 +135,22 @@ function toStoreOptions({ settings, log }: ServerOptions, clock: ServerClock): S
   }
 }
 
-/** Creates the records that access control needs. If that fails, the store is opened again. */
+/**
+ * Creates the records that access control needs, and the configured objects of the webhook API. If that
+ * fails, the store is opened again.
+ */
 async function prepareStore(
-  { settings, onFirstKey }: ServerOptions,
+  options: ServerOptions,
   storage: StoreReads,
   engine: Engine,
   clock: ServerClock,
+  webhooks: Webhooks,
 ): Promise<void> {
+  const { settings, onFirstKey } = options
   try {
     const key = await prepareAccess({ storage, engine, clock }, settings.access === 'keys')
     if (key !== null) onFirstKey?.(key)
+    await webhooks.configure(await readConfigured(options))
   } catch (error) {
     await engine.close()
     await storage.close()

@@ -1,7 +1,9 @@
 import { formatDuration, parseDuration } from '../../core/time/duration.ts'
+import type { ConfiguredConsumer, ConfiguredEntity } from '../../core/webhook/configured.ts'
 import { formatKafkaClusters, type KafkaClusterSettings, parseKafkaClusters } from '../kafka-clusters.ts'
 import { Secret } from '../secrets/secret.ts'
 import { parseReference, showPemReference, showReference } from '../secrets/secret-reference.ts'
+import { formatConfigured, parseConfiguredConsumers, parseConfiguredEntities } from '../webhook-entities.ts'
 import { formatByteSize, parseByteSize } from './byte-size.ts'
 
 export type SettingType =
@@ -15,6 +17,7 @@ export type SettingType =
   | 'list'
   | 'secret'
   | 'clusters'
+  | 'list of maps'
 
 /** One row of the settings table, the source of help, documentation and validation. */
 export type Setting<T> = Readonly<{
@@ -225,6 +228,33 @@ export function clusters(given: Readonly<{ sentence: string }>): Setting<readonl
     allowed: 'a map of clusters',
     parse: parseKafkaClusters,
     format: formatKafkaClusters,
+  })
+}
+
+/** Producers or channels of the webhook API, see webhook-entities.ts. */
+export function webhookEntities(
+  given: Readonly<{ sentence: string; name: string }>,
+): Setting<readonly ConfiguredEntity<Secret>[]> {
+  return row<readonly ConfiguredEntity<Secret>[]>({
+    type: 'list of maps',
+    sentence: given.sentence,
+    default: [],
+    allowed: 'a list of maps with id, name and token',
+    parse: (text) => parseConfiguredEntities(text, given.name),
+    format: formatConfigured,
+  })
+}
+
+export function webhookConsumers(
+  given: Readonly<{ sentence: string; name: string }>,
+): Setting<readonly ConfiguredConsumer<Secret>[]> {
+  return row<readonly ConfiguredConsumer<Secret>[]>({
+    type: 'list of maps',
+    sentence: given.sentence,
+    default: [],
+    allowed: 'a list of maps with channel, id, name, token, callback_url and type',
+    parse: (text) => parseConfiguredConsumers(text, given.name),
+    format: formatConfigured,
   })
 }
 

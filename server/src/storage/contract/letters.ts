@@ -7,6 +7,7 @@
  * letters.
  */
 
+import type { GroupLifecycle, GroupLifecycleState } from '../../core/dead-letters/group-lifecycle.ts'
 import type {
   CancelRefusal,
   LetterRefusal,
@@ -452,6 +453,8 @@ export type GroupsQuery = Readonly<{
   countMax: number
   /** List groups without a matching letter too. */
   isEmptyToo: boolean
+  /** Only groups in one of these states at `now`. */
+  lifecycle?: Readonly<{ states: readonly GroupLifecycleState[]; now: Instant }>
 }>
 export type GroupFacts = Readonly<{
   id: GroupId
@@ -475,5 +478,7 @@ export type GroupFacts = Readonly<{
   /** The number of matching letters, and their numbers by state. */
   count: number
   states: Readonly<Partial<Record<ListedState, number>>>
+  /** As stored: see `readLifecycleAt`. */
+  lifecycle: GroupLifecycle
 }>
 export type GroupArrivals = Readonly<{ groupId: GroupId; hour: Instant; count: number }>

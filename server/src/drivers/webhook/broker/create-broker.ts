@@ -10,6 +10,7 @@ import type { StoreReads } from '../../../storage/contract/storage.ts'
 import type { AcceptResult, NewMessage } from '../../../storage/contract/webhooks.ts'
 import { BatchLane, handleOneByOne } from '../../../storage/shared/batch-lane.ts'
 import type { EntityChange, JobMessage, NewBroadcast, WebhookBroker } from './broker.ts'
+import { createToken } from './create-token.ts'
 import { createFanOut, type FanOut } from './fan-out.ts'
 import { createMessageCache, type MessageBytes, type MessageCache } from './message-cache.ts'
 import { createPullJobs } from './pull-jobs.ts'
@@ -145,11 +146,4 @@ async function readJobMessages(cache: MessageCache, items: readonly Item[]): Pro
 /** Undefined: the item has its own bytes, because it is the redrive of a letter. */
 function findMessageNumber(item: Item): number | undefined {
   return item.letterId === null ? parseJobId(item.reference)?.messageNumber : undefined
-}
-
-const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
-const tokenLength = 12
-
-function createToken(): string {
-  return Array.from({ length: tokenLength }, () => letters[randomInt(letters.length)]).join('')
 }
