@@ -7,6 +7,7 @@ import { addDuration } from '../../core/time/instant.ts'
 import type { BroadcastFault, BroadcastRefusal } from '../../core/webhook/broadcast.ts'
 import { type ErrorCode, KnownError } from '../../errors.ts'
 import type { ApiContext } from '../context.ts'
+import { traceRequestHeaders, withTrace } from '../http/read-trace.ts'
 import { parseInstant } from '../http/wire/wire-time.ts'
 import { readContentType, webhookApi } from './dialect.ts'
 import { ChannelParams, idMax, readBytes, readHeader, toPath } from './requests.ts'
@@ -45,6 +46,7 @@ export const broadcastRoute = webhookRoute({
       'X-Broker-Message-Priority': header('Whole number; messages with a higher one go first. Default: 0.'),
       'X-Broker-Metadata-Headers': header('Names of headers of this request to store with the message.'),
       'X-Broker-Scheduled-For': header('RFC 3339 time at which the message is delivered.'),
+      ...traceRequestHeaders,
     }),
   },
   schema: {
@@ -68,6 +70,7 @@ export const broadcastRoute = webhookRoute({
       contentType: readContentType(request) ?? 'application/octet-stream',
       priority: readPriority(request),
       headers: readMetadata(request),
+      ...withTrace(request),
       payload,
       dueAt,
     })
