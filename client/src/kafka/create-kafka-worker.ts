@@ -1,6 +1,6 @@
 /**
  * Keeps a session of the worker running: after an error the next one starts, with growing pauses. A worker
- * stops only when it is told to.
+ * stops only when `stop()` is called.
  */
 
 import { type SessionParts, WorkerSession } from './cluster/worker-session.ts'

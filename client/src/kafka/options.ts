@@ -22,8 +22,8 @@ export type RecordContext = Readonly<{
   attempt: number
   group: string
   /**
-   * Aborts if the partition was given to another worker, which may process the record now, and if a stop takes
-   * too long.
+   * Aborts if the partition was given to another worker, which may process the record now, and if a stop
+   * takes too long.
    */
   signal: AbortSignal
 }>
@@ -82,7 +82,7 @@ export type KafkaWorkerOptions = Readonly<{
   deadLetter?: string | ((topic: string) => string)
   /** Longer waits are handed over to Redrive, if `redrive` is given. Default `30s`. */
   waitMax?: Delay
-  /** Stores records that wait long, and records of held keys. Without it, long waits block their partition. */
+  /** Stores records that wait long, and records of held keys. Without it, long waits block a partition. */
   redrive?: Readonly<{
     client: Client
     /** The name of the cluster in the configuration of the server. Needed for `holdKeys`. */

@@ -2,8 +2,8 @@
  * The membership of a worker in its consumer group, from joining until an error or the end.
  *
  * Before the worker joins again in a rebalance, all partitions pause: handlers that are running may finish,
- * and their offsets are committed, so that the next owner starts behind them. After it, partitions that stayed
- * continue, partitions that went are given up, and new ones start at their committed offset.
+ * and their offsets are committed, so that the next owner starts behind them. After it, partitions that
+ * stayed continue, partitions that went are given up, and new ones start at their committed offset.
  */
 import {
   Admin,

@@ -3,8 +3,8 @@
  * with the same key. They are items of a paused queue of this partition and group, so no other worker leases
  * them. The worker that has the partition is the only one that changes them.
  *
- * An item is never changed: a new one with the newer state is stored first, then the old one is deleted. Of
- * two items of one record, which a crash can leave, the newer one counts.
+ * An item is never changed: a new one with the newer state is stored first, then the old one is deleted. A
+ * crash can leave two items of one record; the newer one counts.
  */
 import type { Client } from '../../client.ts'
 import { RedriveError } from '../../http/error.ts'
@@ -25,7 +25,7 @@ export type ParkedRecord = {
   kind: ParkedKind
   dueAtMs: number
   attempts: Attempts
-  /** Of the item in Redrive. */
+  /** The id of the item in Redrive. */
   itemId: string
   /** Distinguishes the states of one record. */
   version: number
@@ -44,6 +44,7 @@ const itemKind = 'kafka-record'
 const pageSize = 50
 /** The queue is paused, so its items are never leased; they must not expire either. */
 const expireTimeout = '87600h'
+/** An item that becomes available gets a new id. The worker keeps the time, and the item stays as it is. */
 const farMs = 10 * 365 * 24 * 3_600_000
 
 export class ParkedQueue {
@@ -61,7 +62,7 @@ export class ParkedQueue {
   async load(): Promise<ParkedRecord[]> {
     const found = new Map<number, ParkedRecord>()
     const outdated: string[] = []
-    for await (const parked of this.#listAll()) {
+    for await (const { parked } of this.#listAll()) {
       const other = found.get(parked.offset)
       const isNewer = other === undefined || other.version < parked.version
       if (isNewer) found.set(parked.offset, parked)
@@ -76,24 +77,28 @@ export class ParkedQueue {
     await this.#ensure()
     const before = parked.itemId
     parked.version++
-    const availableAt = parked.kind === 'retry' ? parked.dueAtMs : Date.now() + farMs
     // Repeated calls of this run store it once. Another run that stores the same record is found by `load`.
     const key = `${this.#parts.runId}/${this.#stored++}`
     const item = {
       payload: { text: encode(record, parked) },
       kind: itemKind,
       reference: `${record.topic}/${record.partition}/${record.offset}`,
-      availableAt: new Date(availableAt),
+      availableAt: new Date(Date.now() + farMs),
     }
     const { ids } = await this.#parts.client.produceOnce(this.name, key, item)
     parked.itemId = ids[0] ?? ''
     if (before !== '') await this.#delete([before])
   }
 
+  /** Null: an operator has deleted the item. */
   async read(parked: ParkedRecord): Promise<KafkaRecord | null> {
-    for (const list of ['listScheduledItems', 'listItems'] as const) {
-      const [item] = await this.#parts.client[list](this.name, { from: parked.itemId, limit: 1 })
-      if (item?.id === parked.itemId) return decode(item.id, item.payload)?.record ?? null
+    const [item] = await this.#parts.client.listScheduledItems(this.name, { from: parked.itemId, limit: 1 })
+    if (item?.id === parked.itemId) return decode(item.id, item.payload)?.record ?? null
+    // An item that is changed by hand gets another id.
+    for await (const found of this.#listAll()) {
+      if (found.parked.offset !== parked.offset) continue
+      parked.itemId = found.parked.itemId
+      return found.record
     }
     return null
   }
@@ -102,11 +107,11 @@ export class ParkedQueue {
     await this.#delete([parked.itemId])
   }
 
-  async *#listAll(): AsyncGenerator<ParkedRecord> {
+  async *#listAll(): AsyncGenerator<Decoded> {
     for (const list of ['listScheduledItems', 'listItems'] as const)
       for await (const { id, payload } of this.#list(list)) {
-        const parked = decode(id, payload)?.parked
-        if (parked !== undefined) yield parked
+        const decoded = decode(id, payload)
+        if (decoded !== null) yield decoded
       }
   }
 
@@ -188,7 +193,9 @@ function encode(record: KafkaRecord, { kind, dueAtMs, attempts, version }: Parke
   return JSON.stringify(stored)
 }
 
-function decode(itemId: string, payload: Uint8Array): { record: KafkaRecord; parked: ParkedRecord } | null {
+type Decoded = Readonly<{ record: KafkaRecord; parked: ParkedRecord }>
+
+function decode(itemId: string, payload: Uint8Array): Decoded | null {
   const stored = parse(payload)
   if (stored === null) return null
   const {

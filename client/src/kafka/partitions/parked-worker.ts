@@ -181,8 +181,7 @@ export class ParkedWorker {
   async #process(head: ParkedRecord): Promise<void> {
     const { nowMs, events, settings } = this.#parts
     const record = await this.#queue.read(head)
-    // An operator has deleted the item.
-    if (record === null) return this.forget(head)
+    if (record === null) return this.#reportDeleted(head)
     const before = countCrash(head.attempts, nowMs())
     const next = this.#decide(before)
     if (next.kind === 'dead') return this.#bury(record, head, before, before.error)
@@ -208,6 +207,12 @@ export class ParkedWorker {
       isHandedOver: delayMs > settings.waitMsMax,
     })
     await this.#reschedule(record, head, attempts, then.untilMs)
+  }
+
+  #reportDeleted(head: ParkedRecord): void {
+    const problem = `the item of record ${head.offset} was deleted from queue ${this.#queue.name}`
+    this.#parts.events.onError(new Error(`${problem}: the record is not processed`), this.#retrying.context)
+    this.forget(head)
   }
 
   #decide(attempts: Attempts) {

@@ -1,8 +1,8 @@
 import { createDeferred } from '../timing.ts'
 
 /**
- * Lets the work of a partition start, holds it back during a rebalance, and ends it. Work that is running when
- * the gate closes finishes; the gate knows when nothing is running.
+ * Lets the work of a partition start, holds it back during a rebalance, and ends it. Work that is running
+ * when the gate closes finishes; the gate knows when nothing is running.
  */
 export class PartitionGate {
   readonly #ended = new AbortController()

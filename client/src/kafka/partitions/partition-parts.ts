@@ -22,7 +22,7 @@ export type WorkerEvents = Readonly<{
   onError(error: unknown, context: WorkerErrorContext): void
 }>
 
-/** What the work on a partition needs. */
+/** Everything that the work on a partition needs. */
 export type PartitionParts = Readonly<{
   claim: Claim
   /** Where the last worker ended; `isKnown` false: its metadata are missing. */

@@ -1,5 +1,5 @@
 /**
- * What a worker writes beside its committed offset. Kafka keeps this text with the offset, so it survives
+ * The text that a worker commits beside an offset. Kafka keeps this text with the offset, so it survives
  * crashes and rebalances, and changes in the same step as the offset.
  */
 import { type Attempts, noAttempts } from './attempts.ts'
@@ -14,7 +14,7 @@ export type Progress = Readonly<{
   isRunning: boolean
   /** Redrive stores records of this partition. */
   hasParked: boolean
-  /** Of the record at the offset. */
+  /** The attempts of the record at the offset. */
   attempts: Attempts
 }>
 

@@ -75,7 +75,10 @@ export class KafkaRecord implements RecordFields {
     return this.value?.toString('utf8') ?? ''
   }
 
-  /** Parses the value as JSON. Throws a DeserializationError if it is not JSON; such a record is never retried. */
+  /**
+   * Parses the value as JSON. Throws a DeserializationError if it is not JSON: such a record is never
+   * retried.
+   */
   json<T = unknown>(): T {
     try {
       return JSON.parse(this.text()) as T
