@@ -1,6 +1,6 @@
 /**
- * How well letters are grouped by cause, on labelled failures: generated ones, and those of `--data DIR`, which
- * contains corpora of failures (`*.ndjson`, `*.ndjson.gz`) and log sets (`loghub/*.csv`).
+ * How well letters are grouped by cause, on labelled failures: generated ones, and those of `--data DIR`,
+ * which contains corpora of failures (`*.ndjson`, `*.ndjson.gz`) and log sets (`loghub/*.csv`).
  */
 import { performance } from 'node:perf_hooks'
 import { createCorpus } from '../server/test/labelled-failures/create-corpus.ts'

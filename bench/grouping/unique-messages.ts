@@ -1,6 +1,6 @@
 /**
- * The time and memory of grouping when every failure is another cause, so that nothing is found in a cache: the
- * time per letter must not grow with the number of letters, and the memory must be bounded.
+ * The time and memory of grouping when every failure is another cause, so that nothing is found in a cache.
+ * The time per letter must not grow with the number of letters, and the memory must be bounded.
  */
 import { performance } from 'node:perf_hooks'
 import { foldCause } from '../../server/src/core/dead-letters/cause.ts'

@@ -8,22 +8,22 @@ import { createValues } from './values.ts'
 
 const rounds = Array.from({ length: repeats(2) }, (_, run) => testSeed(run))
 
-describe('groups of generated failures in eight languages', () => {
-  it.each(rounds)('are their causes (seed %i)', (seed) => {
+describe('generated failures in eight languages', () => {
+  it.each(rounds)('groups are the causes (seed %i)', (seed) => {
     expectGoodGroups(createCorpus(seed), groupLikeStore, seed)
   })
 
-  it.each(rounds)('are their causes when the failures arrive in another order (seed %i)', (seed) => {
+  it.each(rounds)('groups are the causes when the failures arrive in another order (seed %i)', (seed) => {
     expectGoodGroups(createValues(seed).shuffle(createCorpus(seed)), groupLikeStore, seed)
   })
 
-  it('are their causes when all failures of a cause arrive together', () => {
+  it('groups are the causes when all failures of a cause arrive together', () => {
     const seed = testSeed()
     const failures = createCorpus(seed).toSorted((a, b) => (a.cause < b.cause ? -1 : 1))
     expectGoodGroups(failures, groupLikeStore, seed)
   })
 
-  it('are the same in batches of any size', () => {
+  it('groups are the causes in batches of any size', () => {
     const failures = createCorpus(testSeed()).slice(0, 5_000)
     const single = toPartition(groupInBatches(failures, 1))
     expect(toPartition(groupLikeStore(failures))).toEqual(single)
@@ -33,12 +33,12 @@ describe('groups of generated failures in eight languages', () => {
     }
   })
 
-  it('have titles and slugs that a person can read, in every script', () => {
+  it('titles and slugs contain no data and are not empty, in every script', () => {
     const seed = testSeed()
     for (const failure of createCorpus(seed).slice(0, 4_000)) expectReadable(failure, seed)
   })
 
-  it('have slugs that contain a URL as a whole or not at all', () => {
+  it('a slug contains a URL as a whole or not at all', () => {
     const values = createValues(testSeed())
     for (let round = 0; round < 2_000; round++) {
       const words = Array.from(

@@ -54,7 +54,7 @@ function springFrames(values: Values): string[] {
   ].slice(0, values.number(1, 4))
 }
 
-/** `calls`: functions with their files, as `PriceService.load@prices/service`. `cause`: lines of the cause. */
+/** `calls`: functions with their files: `PriceService.load@prices/service`. `cause`: lines of the cause. */
 export function nodeStack(
   values: Values,
   header: string,

@@ -1,4 +1,4 @@
-/** Values that change from failure to failure of one cause: names of people, files, hosts, ids, times, sizes. */
+/** Values that differ in the failures of one cause: names of people, files, hosts, ids, times, sizes. */
 import { createSeededRandom, type SeededRandom } from '../seeded-random.ts'
 
 const people = (

@@ -8,7 +8,7 @@ export function isFieldAhead(text: string, end: number): boolean {
   return text[end] !== undefined && verbAhead.test(text.slice(end, end + 32))
 }
 
-/** The path of a field without its indexes: `items[17].price`, `/items/17/price`. Undefined: it is no path. */
+/** The path of a field without indexes: `items[17].price`, `/items/17/price`. Undefined: it is no path. */
 export function toFieldPath(text: string): string | undefined {
   if (!/^[/$]?[\p{L}_$][\p{L}\p{N}_$.[\]/-]{0,99}$/u.test(text) || /\p{L}[0-9]{3}/u.test(text))
     return undefined

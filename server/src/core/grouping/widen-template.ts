@@ -41,7 +41,7 @@ export function covers(template: readonly Token[], tokens: readonly Token[], sta
   return at === template.length
 }
 
-/** What stands at a place of the template in a message that it describes. Undefined: a learned value. */
+/** The words of a message at a place of a template that describes it. Undefined: a learned value. */
 export function readPlace(
   template: readonly Token[],
   tokens: readonly Token[],

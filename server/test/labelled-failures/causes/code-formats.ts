@@ -1,4 +1,4 @@
-/** Codes in the forms in which programs write them. Each form is a family whose causes differ only in the code. */
+/** Codes in the notations of programs. Each notation is a family whose causes differ only in the code. */
 import type { CauseDefinition, World } from '../cause.ts'
 import type { Values } from '../values.ts'
 
