@@ -16,6 +16,7 @@ import { listLags, toKafkaCheck } from './server-kafka.ts'
 import type { BackgroundLoops } from './server-loops.ts'
 import type { ServerOptions } from './server-options.ts'
 import type { StoreParts } from './server-store.ts'
+import type { ServerTracing } from './server-tracing.ts'
 import { toWebhookOptions } from './server-webhooks.ts'
 import { version } from './version.ts'
 export function createServerApi(
@@ -36,6 +37,7 @@ export function createServerApi(
   kafka: Kafka,
   clock: ServerClock,
   tls: ServerTls | undefined,
+  traced: ServerTracing | undefined,
 ): ReturnType<typeof createApi> {
   const readStoreState = () => {
     const { isUp, publicReason, checkedAt } = connection.state()
@@ -79,6 +81,7 @@ export function createServerApi(
         letterTotals,
         storeWrites,
         pushes: pushMetrics,
+        ...(traced !== undefined && { spans: traced.metrics }),
         readDeadJobs: async () => connection.storage().listConsumerCounts(),
         readDispatch: () => peekWebhooks()?.dispatcher.counts(),
         countConnections,

@@ -7,6 +7,7 @@ import { groupChangeRoutes } from './causes/changes.ts'
 import { groupJobRoutes } from './causes/group-jobs.ts'
 import { groupingRuleRoutes } from './causes/grouping-rules.ts'
 import { groupRoutes } from './causes/groups.ts'
+import { lifecycleRoutes } from './causes/lifecycle.ts'
 import { infoRoutes } from './info.ts'
 import { kafkaRoutes } from './kafka/kafka.ts'
 import { archiveRoutes } from './letters/archive.ts'
@@ -20,6 +21,7 @@ import { undoRoutes } from './letters/undo.ts'
 import { queueAdminRoutes } from './queues/queue-admin.ts'
 import { queueItemRoutes } from './queues/queue-items.ts'
 import { queueRoutes } from './queues/queues.ts'
+import { redactionRuleRoutes } from './queues/redaction-rules.ts'
 import { sessionRoutes } from './session/session.ts'
 import { attemptRoutes } from './webhooks/attempts.ts'
 import { consumerRoutes } from './webhooks/consumers.ts'
@@ -37,6 +39,7 @@ export const v1Routes: readonly Route[] = [
   ...queueRoutes,
   ...queueAdminRoutes,
   ...queueItemRoutes,
+  ...redactionRuleRoutes,
   ...captureRoutes,
   ...letterRoutes,
   ...exportRoutes,
@@ -48,6 +51,7 @@ export const v1Routes: readonly Route[] = [
   ...groupRoutes,
   ...causeRoutes,
   ...groupChangeRoutes,
+  ...lifecycleRoutes,
   ...groupJobRoutes,
   ...groupingRuleRoutes,
   ...campaignRoutes,
