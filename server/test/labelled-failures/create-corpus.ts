@@ -1,7 +1,7 @@
 /**
- * Labelled failures of many causes in eight languages, to measure the grouping with. A seed gives names of the
- * business, near misses of each family, sizes of causes, values and the order. Each seed is a corpus with
- * other causes.
+ * Labelled failures of many causes in eight languages, to measure the grouping with. A seed gives the names
+ * of the business, near misses of each family, sizes of causes, values and the order. So each seed is a
+ * corpus with other causes.
  */
 import { type CauseDefinition, createWorld, type LabelledFailure } from './cause.ts'
 import { createCodeCauses } from './causes/code-formats.ts'
