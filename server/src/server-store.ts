@@ -12,6 +12,7 @@ import type { Letters } from './letters/letters.ts'
 import { type ClockSkew, createClockSkew } from './ops/health/clock-skew.ts'
 import { createStoreConnection, type StoreConnection } from './ops/health/store-connection.ts'
 import { logEngineEvent } from './ops/log/engine-log.ts'
+import { type AccessTotals, createAccessTotals } from './ops/metrics/access-totals.ts'
 import { countLetters, createLetterTotals, type LetterTotals } from './ops/metrics/letter-totals.ts'
 import { createPushMetrics, type PushMetrics } from './ops/metrics/push-metrics.ts'
 import { createStoreWriteTimes, type StoreWriteTimes } from './ops/metrics/store-write-times.ts'
@@ -30,6 +31,7 @@ export type StoreParts = Readonly<{
   connection: StoreConnection
   clockSkew: ClockSkew
   letterTotals: LetterTotals
+  accessTotals: AccessTotals
   storeWrites: StoreWriteTimes
   pushMetrics: PushMetrics
   /** Throws STORE_UNAVAILABLE with the reason while the store was never open. */
@@ -50,6 +52,7 @@ export type StoreParts = Readonly<{
 export function createStoreParts(options: ServerOptions, clock: ServerClock, owner: string): StoreParts {
   const { settings, store, log } = options
   const letterTotals = createLetterTotals()
+  const accessTotals = createAccessTotals()
   const storeWrites = createStoreWriteTimes()
   let engine: Engine | undefined
   let letters: Letters | undefined
@@ -65,7 +68,7 @@ export function createStoreParts(options: ServerOptions, clock: ServerClock, own
     open: async () => {
       const storage = await openStorage(store, toStoreOptions(options, clock))
       if (!settings['test.hooks']) clock.follow(storage.clock)
-      engine = createServerEngine(options, storage, clock, storeWrites)
+      engine = createServerEngine(options, storage, clock, { storeWrites, accessTotals })
       engine.onEvent((event) => {
         countLetters(letterTotals, event)
         logEngineEvent(log, event)
@@ -101,6 +104,7 @@ export function createStoreParts(options: ServerOptions, clock: ServerClock, own
     connection,
     clockSkew,
     letterTotals,
+    accessTotals,
     storeWrites,
     pushMetrics,
     engine: whileOpen(() => engine),
@@ -150,7 +154,7 @@ function createServerEngine(
   { settings, log }: ServerOptions,
   storage: Awaited<ReturnType<typeof openStorage>>,
   clock: ServerClock,
-  storeWrites: StoreWriteTimes,
+  { storeWrites, accessTotals }: Pick<StoreParts, 'storeWrites' | 'accessTotals'>,
 ): Engine {
   return createEngine(storage, {
     clock,
@@ -159,6 +163,7 @@ function createServerEngine(
     requestsMax: settings['queue.requests_max'],
     batchMsMax: settings['queue.store_timeout'],
     isTicking: !settings.read_only,
+    onQuotaRefused: (quota, namespace) => accessTotals.quotas[quota].add(namespace, 1),
     onWrite: (command, seconds) => storeWrites.observe({ command }, seconds),
     onError: (error) => log.warn({ err: error }, 'background work of the queues failed; will retry'),
   })

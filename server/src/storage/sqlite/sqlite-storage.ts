@@ -56,6 +56,7 @@ function createStorage(backend: Backend, clock: Clock): Storage {
     readLeaseCall: (name) => ask({ read: 'lease-call', name }),
     readCounts: (query) => ask({ read: 'counts', query }),
     readQueueCounts: (query) => ask({ read: 'queue-counts', query }),
+    readUsage: (query) => ask({ read: 'usage', query }),
     listItems: (query) => ask({ read: 'items', query }),
     listArchive: (query) => ask({ read: 'archive', query }),
     listAudit: (query) => ask({ read: 'audit', query }),
