@@ -16,6 +16,7 @@ import { listLags, toKafkaCheck } from './server-kafka.ts'
 import type { BackgroundLoops } from './server-loops.ts'
 import type { ServerOptions } from './server-options.ts'
 import type { StoreParts } from './server-store.ts'
+import type { ServerTracing } from './server-tracing.ts'
 import { toWebhookOptions } from './server-webhooks.ts'
 import { version } from './version.ts'
 export function createServerApi(
@@ -37,6 +38,7 @@ export function createServerApi(
   kafka: Kafka,
   clock: ServerClock,
   tls: ServerTls | undefined,
+  traced: ServerTracing | undefined,
 ): ReturnType<typeof createApi> {
   const readStoreState = () => {
     const { isUp, publicReason, checkedAt } = connection.state()
@@ -81,6 +83,7 @@ export function createServerApi(
         accessTotals,
         storeWrites,
         pushes: pushMetrics,
+        ...(traced !== undefined && { spans: traced.metrics }),
         readDeadJobs: async () => connection.storage().listConsumerCounts(),
         readDispatch: () => peekWebhooks()?.dispatcher.counts(),
         countConnections,

@@ -1,5 +1,7 @@
 import type { QueueName } from '../core/ids/ids.ts'
 import { addDuration, type Clock } from '../core/time/instant.ts'
+import { addTraceHeaders } from '../core/trace/trace-headers.ts'
+import type { Tracing } from '../core/trace/tracing.ts'
 import { KnownError } from '../errors.ts'
 import type { Command, Storage } from '../storage/contract/storage.ts'
 import { createQueueNotFoundError } from '../storage/shared/items/queue-checks.ts'
@@ -14,6 +16,9 @@ import { createQuotas, type QuotaName, type Quotas, sumPayloads } from './quotas
 import { createRedactedEngine, createScopedEngine } from './scoped-engine.ts'
 import { readWithin } from './timing/deadline.ts'
 import { createDueScheduler, type DueScheduler } from './timing/due-scheduler.ts'
+import { LeasedTraces } from './tracing/leased-traces.ts'
+import { type ItemCalls, traceItemCalls } from './tracing/trace-item-calls.ts'
+import { createWriteObserver } from './tracing/trace-writes.ts'
 import { createWriter, type Writer } from './writes/writer.ts'
 
 export type EngineOptions = Readonly<{
@@ -27,6 +32,8 @@ export type EngineOptions = Readonly<{
   batchMsMax?: number
   /** False: time passes only when `advance` is called. */
   isTicking?: boolean
+  /** Undefined: no spans are created. */
+  tracing?: Tracing
   /** Called with the time that the store took for a write, and the kind of its main command. */
   onWrite?(command: Command['op'], seconds: number): void
   /** Called when a call was refused because of the quota of its namespace. */
@@ -55,6 +62,7 @@ type Parts = Readonly<{
   leaseCalls: LeaseCallRecorder
   available: Emitter<QueueName>
   quotas: Quotas
+  leased: LeasedTraces
 }>
 
 export function createEngine(storage: Storage, options: EngineOptions): Engine {
@@ -73,7 +81,9 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
   }
   const engine: Engine = {
     ...createQueueAdmin(parts),
-    ...createItemCalls(parts),
+    ...(options.tracing === undefined
+      ? createItemCalls(parts)
+      : traceItemCalls(createItemCalls(parts), options.tracing, parts.leased)),
     ...createReads(parts),
     write: writer.write,
     onEvent: events.subscribe,
@@ -98,10 +108,11 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
 
 function createParts(storage: Storage, options: EngineOptions): Parts {
   const { clock, random = Math.random, requestsMax = 100, batchMsMax = 3_000 } = options
-  const { elapsedUs, onWrite, onQuotaRefused = () => {}, onError = () => {} } = options
+  const { elapsedUs, onWrite, tracing, onQuotaRefused = () => {}, onError = () => {} } = options
   const announcer = createAnnouncer(storage, onError)
   const events: EventEmitter = createEmitter(onError)
   const available: Emitter<QueueName> = createEmitter(onError)
+  const leased = new LeasedTraces()
   // The writer, the scheduler and the runtimes call each other: the writer only once something was written.
   const writer = createWriter({
     storage,
@@ -114,6 +125,9 @@ function createParts(storage: Storage, options: EngineOptions): Parts {
     onStored: () => scheduler.wakeBy(clock.now()),
     onEvent: events.emit,
     ...(onWrite !== undefined && { onWrite }),
+    ...(tracing !== undefined && {
+      onCommitted: createWriteObserver({ tracing, storage, leased, onError }),
+    }),
     onError,
   })
   const scheduler: DueScheduler = createDueScheduler({
@@ -135,11 +149,9 @@ function createParts(storage: Storage, options: EngineOptions): Parts {
   })
   const leaseCalls = createLeaseCallRecorder({ writer, clock, listCalls: () => runtimes.listLeaseCalls() })
   const quotas = createQuotas({ storage, onRefused: onQuotaRefused, onError })
-  const running = { announcer, available, events, writer, scheduler, runtimes, leaseCalls, quotas }
+  const running = { announcer, available, events, writer, scheduler, runtimes, leaseCalls, leased, quotas }
   return { storage, clock, random, batchMsMax, onError, ...running }
 }
-
-type ItemCalls = Pick<Engine, 'produce' | 'lease' | 'complete' | 'retry' | 'extend'>
 
 function createItemCalls({
   clock,
@@ -151,13 +163,15 @@ function createItemCalls({
   quotas,
 }: Parts): ItemCalls {
   return {
-    produce: (queue, items, call = {}) =>
-      runtimes.use(queue, (runtime) => {
+    produce: (queue, items, call = {}) => {
+      const traced = call.trace === undefined ? items : addTraceHeaders(items, call.trace)
+      return runtimes.use(queue, (runtime) => {
         const { namespace } = runtime.queue
         const admitted = quotas.admit(namespace, items.length, () => sumPayloads(items))
-        if (admitted === undefined) return runtime.produce(items, call)
-        return admitted.then((release) => runtime.produce(items, call).finally(release))
-      }),
+        if (admitted === undefined) return runtime.produce(traced, call)
+        return admitted.then((release) => runtime.produce(traced, call).finally(release))
+      })
+    },
     lease: (queue, options) =>
       runtimes.use(queue, (runtime) => {
         const current = runtime.waitUntilCurrent()

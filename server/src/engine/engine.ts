@@ -14,6 +14,7 @@ import type { Item, Leased } from '../core/items/item.ts'
 import type { NewQueue, PolicyChanges, Queue } from '../core/items/queue.ts'
 import type { RetryRequest } from '../core/items/transitions.ts'
 import type { Instant } from '../core/time/instant.ts'
+import type { TraceContext } from '../core/trace/trace-context.ts'
 import type { AuditEntry } from '../storage/contract/audit.ts'
 import type { PartitionCounts } from '../storage/contract/counts.ts'
 import type {
@@ -157,7 +158,8 @@ export type Attribution = Pick<
   'actor' | 'reason' | 'requestId' | 'namespace' | 'address' | 'keyPrefix'
 >
 
-export type CallOptions = Readonly<{ timeoutMs?: number; signal?: AbortSignal }>
+/** `trace`: the span of the caller. The items of a produce call get it as headers. */
+export type CallOptions = Readonly<{ timeoutMs?: number; signal?: AbortSignal; trace?: TraceContext }>
 export type ProduceOptions = CallOptions &
   Readonly<{
     partition?: number
@@ -174,6 +176,7 @@ export type LeaseOptions = Readonly<{
   countMax: number
   timeoutMs: number
   signal?: AbortSignal
+  trace?: TraceContext
   /** Called before items are assigned: the client may have disconnected before the signal aborts. */
   isConnected?: () => boolean
 }>

@@ -7,6 +7,7 @@ import { groupChangeRoutes } from './causes/changes.ts'
 import { groupJobRoutes } from './causes/group-jobs.ts'
 import { groupingRuleRoutes } from './causes/grouping-rules.ts'
 import { groupRoutes } from './causes/groups.ts'
+import { lifecycleRoutes } from './causes/lifecycle.ts'
 import { infoRoutes } from './info.ts'
 import { kafkaRoutes } from './kafka/kafka.ts'
 import { archiveRoutes } from './letters/archive.ts'
@@ -52,6 +53,7 @@ export const v1Routes: readonly Route[] = [
   ...groupRoutes,
   ...causeRoutes,
   ...groupChangeRoutes,
+  ...lifecycleRoutes,
   ...groupJobRoutes,
   ...groupingRuleRoutes,
   ...campaignRoutes,

@@ -20,6 +20,7 @@ import { createLetterMetrics, type LetterFigures, registerLetterTotals } from '.
 import type { LetterTotals } from './letter-totals.ts'
 import type { DispatchFigures, PushMetrics } from './push-metrics.ts'
 import type { StoreWriteTimes } from './store-write-times.ts'
+import type { TraceMetrics } from './trace-metrics.ts'
 
 export type MetricsSources = Readonly<{
   version: string
@@ -36,6 +37,8 @@ export type MetricsSources = Readonly<{
   storeWrites: StoreWriteTimes
   /** The pushes of this server to webhook consumers. */
   pushes: PushMetrics
+  /** The spans of this server. Undefined without tracing. */
+  spans?: TraceMetrics
   /** The exact numbers of jobs of webhook consumers, read at each scrape. */
   readDeadJobs?: () => Promise<readonly ConsumerCounts[]>
   /** Undefined while the store was never open. */
@@ -102,6 +105,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
   registerLetterTotals(registry, sources.letterTotals)
   if (sources.accessTotals !== undefined) registerAccessTotals(registry, sources.accessTotals)
   sources.pushes.register(registry, sources.readDispatch)
+  sources.spans?.register(registry)
 
   let rendering: Promise<string> | undefined
   const readStore = async (): Promise<void> => {

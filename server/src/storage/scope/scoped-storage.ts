@@ -174,6 +174,7 @@ type LetterReads = Pick<
   | 'readGroupLabels'
   | 'getGroupJob'
   | 'listGroupJobs'
+  | 'listGroupNotices'
   | 'groupArrivals'
   | 'listEdits'
 >
@@ -226,6 +227,8 @@ function scopeLetterReads(
     },
     // A page can be shorter than asked for.
     listGroupJobs: async (query) => visible.select(await storage.listGroupJobs(query), ({ queue }) => queue),
+    // Only the alerts of the server read notices.
+    listGroupNotices: async () => [],
     readGroupLabels: async (groupIds) => {
       const labels = await storage.readGroupLabels(groupIds)
       const shown = new Set(await selectGroups([...new Set(labels.map(({ shownAs }) => shownAs))]))
@@ -286,6 +289,8 @@ function scopeDriverReads(
     listScheduled: (query) => within([], () => storage.listScheduled(query)),
     getScheduled: (channelId, id) => within(null, () => storage.getScheduled(channelId, id)),
     countMessages: (channelId) => within(noMessages, () => storage.countMessages(channelId)),
+    listPrunable: (query) => within([], () => storage.listPrunable(query)),
+    readConfigurationChecksum: () => within(null, () => storage.readConfigurationChecksum()),
     listUndispatched: (query) => within([], () => storage.listUndispatched(query)),
     readJobs: (jobs) => within([], () => storage.readJobs(jobs)),
     listQueuedItems: (query) => within([], () => storage.listQueuedItems(query)),

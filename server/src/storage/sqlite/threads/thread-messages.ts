@@ -28,6 +28,7 @@ import type {
   JobLocation,
   MessagesQuery,
   PageQuery,
+  PruneQuery,
   UndispatchedQuery,
 } from '../../contract/webhooks.ts'
 import type { IndexRanges } from '../letters/index-ranges.ts'
@@ -60,6 +61,7 @@ export type ReadCall =
   | Readonly<{ read: 'causes'; query: CausesQuery }>
   | Readonly<{ read: 'group-job'; id: string }>
   | Readonly<{ read: 'group-jobs'; query: GroupJobsQuery }>
+  | Readonly<{ read: 'group-notices'; countMax: number }>
   | Readonly<{ read: 'cause-key'; causeKey: string }>
   | Readonly<{ read: 'group-arrivals'; groupIds: readonly number[]; since: Instant }>
   | Readonly<{ read: 'edits'; letterId: string }>
@@ -80,6 +82,8 @@ export type ReadCall =
   | Readonly<{ read: 'message-counts'; channelId: string }>
   | Readonly<{ read: 'queued-items'; queue: string; countMax: number }>
   | Readonly<{ read: 'undispatched'; query: UndispatchedQuery }>
+  | Readonly<{ read: 'prunable-messages'; query: PruneQuery }>
+  | Readonly<{ read: 'configuration-checksum' }>
   | Readonly<{ read: 'jobs'; jobs: readonly JobLocation[] }>
   | Readonly<{ read: 'kafka-positions'; query: KafkaPositionsQuery }>
   | Readonly<{ read: 'kafka-replays'; query: KafkaReplaysQuery }>
