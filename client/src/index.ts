@@ -105,6 +105,16 @@ export {
   WebhookVerificationError,
 } from './verify-webhook.ts'
 export type { ErrorBody, Health, HealthCheck, ServerInfo } from './wire.ts'
+export {
+  type Heartbeat,
+  type HeartbeatOptions,
+  type RedisClient,
+  type SendHeartbeat,
+  sendToRedis,
+  startHeartbeat,
+  type WorkerHeartbeat,
+  type WorkerStatus,
+} from './worker/heartbeat.ts'
 export { Dead, RetryLater } from './worker/outcome.ts'
 export type {
   ErrorContext,

@@ -2,11 +2,18 @@ import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { KnownError } from './errors.ts'
 
+/**
+ * Connections that wait to be accepted. If more arrive, the system drops them, and their clients (health
+ * checks among them) try again only after a second. The system may lower the value (on Linux
+ * `net.core.somaxconn`).
+ */
+const waitingConnectionsMax = 16_384
+
 export async function listen(app: FastifyInstance, host: string, port: number): Promise<void> {
   const { server } = app
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen({ host, port }, () => {
+    server.listen({ host, port, backlog: waitingConnectionsMax }, () => {
       server.off('error', reject)
       resolve()
     })

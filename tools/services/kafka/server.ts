@@ -85,7 +85,8 @@ async function format(
   const clusterId = randomBytes(16).toString('base64url')
   const login = secured && `[name=${secured.user},password=${secured.password}]`
   const users = secured === undefined ? [] : ['256', '512'].map((size) => `SCRAM-SHA-${size}=${login}`)
-  const args = ['format', '--cluster-id', clusterId, '--config', configFile]
+  // One argument: an id that starts with a hyphen would be read as another option.
+  const args = ['format', `--cluster-id=${clusterId}`, '--config', configFile]
   const added = users.flatMap((user) => ['--add-scram', user])
   const tool = [...javaOptions, '-cp', classPath, 'kafka.tools.StorageTool', ...args, ...added]
   await runCommand(java, tool, { env: {} })

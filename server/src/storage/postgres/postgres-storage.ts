@@ -18,7 +18,14 @@ import type {
   CampaignsQuery,
   StoredCampaign,
 } from '../contract/campaigns.ts'
-import type { CountsQuery, PartitionCounts, QueueCounts, QueueCountsQuery } from '../contract/counts.ts'
+import type {
+  CountsQuery,
+  PartitionCounts,
+  QueueCounts,
+  QueueCountsQuery,
+  Usage,
+  UsageQuery,
+} from '../contract/counts.ts'
 import type {
   AttemptsQuery,
   ConsumerFigures,
@@ -32,6 +39,7 @@ import type {
   CausesQuery,
   GroupJobsQuery,
   GroupLabel,
+  GroupNotice,
   StoredGroupJob,
 } from '../contract/groups.ts'
 import type { ItemsQuery } from '../contract/items.ts'
@@ -74,6 +82,8 @@ import type {
   MessagesQuery,
   PageQuery,
   Producer,
+  PrunableMessage,
+  PruneQuery,
   ScheduledMessage,
   UndispatchedQuery,
 } from '../contract/webhooks.ts'
@@ -92,11 +102,13 @@ import { Vacuum } from './connection/vacuum.ts'
 import { readCounts, readQueueCounts } from './counts/counts.ts'
 import { countLetters, countOpenSince } from './counts/letter-count-queries.ts'
 import { FirstMinuteCache } from './counts/time-bucket-retention.ts'
+import { readUsage } from './counts/usage.ts'
 import { reconcileCounts, verifyCounts } from './counts/verify.ts'
 import { listAttempts } from './deliveries/attempts.ts'
 import { getDelivery, listDeliveries, sumDeliveryFigures } from './deliveries/deliveries.ts'
 import { GroupCommit } from './group-commit.ts'
 import { getGroupJob, listGroupJobs } from './groups/group-jobs.ts'
+import { listGroupNotices } from './groups/lifecycles.ts'
 import { findCauseKey, listCauses } from './groups/list-causes.ts'
 import { readNextDueAt } from './items/advance.ts'
 import { LeaseCursors } from './items/lease-cursors.ts'
@@ -121,6 +133,7 @@ import { readLeaseCall } from './queues/lease-calls.ts'
 import { QueueCache } from './queues/queue-cache.ts'
 import { getQueue, listQueues } from './queues/queues.ts'
 import { CountSlots, type StoreContext } from './store-context.ts'
+import { readConfigurationChecksum } from './webhooks/configuration.ts'
 import {
   getConsumer,
   listConsumerCounts,
@@ -133,6 +146,7 @@ import { listQueuedItems, readJobTimes } from './webhooks/job-lists.ts'
 import { readJobs } from './webhooks/jobs.ts'
 import { countMessages } from './webhooks/message-counts.ts'
 import { getMessage, listMessages, listUndispatched, readMessages } from './webhooks/messages.ts'
+import { listPrunable } from './webhooks/prune.ts'
 import { getScheduled } from './webhooks/scheduled.ts'
 import { write } from './write.ts'
 
@@ -252,6 +266,10 @@ class PostgresStorage implements Storage {
     return this.#run(() => readQueueCounts(this.#store.connections, query))
   }
 
+  readUsage(query: UsageQuery): Promise<Usage> {
+    return this.#run(() => readUsage(this.#store.connections, query))
+  }
+
   readCounts(query: CountsQuery): Promise<readonly PartitionCounts[]> {
     return this.#run(() => readCounts(this.#store.connections, query))
   }
@@ -333,6 +351,10 @@ class PostgresStorage implements Storage {
 
   listGroupJobs(query: GroupJobsQuery): Promise<readonly StoredGroupJob[]> {
     return this.#run(() => listGroupJobs(this.#store.connections, query))
+  }
+
+  listGroupNotices({ countMax }: Readonly<{ countMax: number }>): Promise<readonly GroupNotice[]> {
+    return this.#run(() => listGroupNotices(this.#store.connections, countMax))
   }
 
   findCauseKey(causeKey: string): Promise<string | null> {
@@ -440,6 +462,14 @@ class PostgresStorage implements Storage {
     return this.#run(() => getScheduled(this.#store.connections, channelId, id))
   }
 
+  listPrunable(query: PruneQuery): Promise<readonly PrunableMessage[]> {
+    return this.#run(() => listPrunable(this.#store.connections, query))
+  }
+
+  readConfigurationChecksum(): Promise<string | null> {
+    return this.#run(() => readConfigurationChecksum(this.#store.connections))
+  }
+
   listUndispatched(query: UndispatchedQuery): Promise<readonly number[]> {
     return this.#run(() => listUndispatched(this.#store.connections, query))
   }
@@ -456,7 +486,9 @@ class PostgresStorage implements Storage {
   }
 
   readJobs(jobs: readonly JobLocation[]): Promise<readonly JobState[]> {
-    return this.#run(() => readJobs(this.#store.connections, jobs))
+    return this.#run(() =>
+      readJobs((statement, values) => this.#store.connections.read(statement, values), jobs),
+    )
   }
 
   listDeliveries({ changedSince }: Readonly<{ changedSince?: Instant }>): Promise<readonly StoredDelivery[]> {

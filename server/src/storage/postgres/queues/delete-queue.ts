@@ -25,6 +25,8 @@ const tables = [
   'open_letters',
   'group_hours',
   'groups',
+  'group_lifecycles',
+  'group_notices',
   'letter_edits',
   'produce_keys',
   'lease_ends',

@@ -28,6 +28,8 @@ const tables = [
   'letter_counts',
   'open_minutes',
   'lease_calls',
+  'group_lifecycles',
+  'group_notices',
 ]
 
 /** Deletes the other ids of the letters of a queue. */

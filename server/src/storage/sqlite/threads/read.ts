@@ -7,11 +7,13 @@ import { getCampaign, listCampaigns } from '../campaigns/campaigns.ts'
 import type { Database } from '../connection/database.ts'
 import { readCounts, readQueueCounts } from '../counts/counts.ts'
 import { countLetters, countOpenSince } from '../counts/letter-count-queries.ts'
+import { readUsage } from '../counts/usage.ts'
 import { verifyCounts } from '../counts/verify.ts'
 import { compareArrivals } from '../counts/verify-arrivals.ts'
 import { listAttempts } from '../deliveries/attempts.ts'
 import { getDelivery, listDeliveries, sumDeliveryFigures } from '../deliveries/deliveries.ts'
 import { getGroupJob, listGroupJobs } from '../groups/group-jobs.ts'
+import { listGroupNotices } from '../groups/lifecycles.ts'
 import { findCauseKey, listCauses } from '../groups/list-causes.ts'
 import { readNextDueAt } from '../items/advance.ts'
 import { listArchive, listItems } from '../items/list-items.ts'
@@ -30,6 +32,7 @@ import {
 import { scanLetters } from '../letters/scan-letters.ts'
 import { readLeaseCall } from '../queues/lease-calls.ts'
 import { getQueue, listQueues } from '../queues/queues.ts'
+import { readConfigurationChecksum } from '../webhooks/configuration.ts'
 import {
   getConsumer,
   listConsumerCounts,
@@ -42,6 +45,7 @@ import { listQueuedItems, readJobTimes } from '../webhooks/job-lists.ts'
 import { readJobs } from '../webhooks/jobs.ts'
 import { countMessages } from '../webhooks/message-counts.ts'
 import { getMessage, listMessages, listUndispatched, readMessages } from '../webhooks/messages.ts'
+import { listPrunable } from '../webhooks/prune.ts'
 import { getScheduled } from '../webhooks/scheduled.ts'
 import type { ReadCall } from './thread-messages.ts'
 
@@ -57,6 +61,7 @@ const handlers = {
   'lease-call': (database, { name }) => readLeaseCall(database, name),
   counts: (database, { query }) => readCounts(database, query.queue),
   'queue-counts': (database, { query }) => readQueueCounts(database, query),
+  usage: (database, { query }) => readUsage(database, query),
   items: (database, { query }) => listItems(database, query),
   archive: (database, { query }) => listArchive(database, query),
   audit: (database, { query }) => listAudit(database, query),
@@ -77,6 +82,7 @@ const handlers = {
   causes: (database, { query }) => listCauses(database, query),
   'group-job': (database, { id }) => getGroupJob(database, id),
   'group-jobs': (database, { query }) => listGroupJobs(database, query),
+  'group-notices': (database, { countMax }) => listGroupNotices(database, countMax),
   'cause-key': (database, { causeKey }) => findCauseKey(database, causeKey),
   'group-arrivals': (database, { groupIds, since }) => groupArrivals(database, groupIds, since),
   edits: (database, { letterId }) => listEdits(database, letterId),
@@ -101,6 +107,8 @@ const handlers = {
   'scheduled-messages': (database, { query }) => listMessages(database, 'webhook_scheduled', query),
   'message-counts': (database, { channelId }) => countMessages(database, channelId),
   scheduled: (database, { channelId, id }) => getScheduled(database, channelId, id),
+  'prunable-messages': (database, { query }) => listPrunable(database, query),
+  'configuration-checksum': (database) => readConfigurationChecksum(database),
   undispatched: (database, { query }) => listUndispatched(database, query),
   'queued-items': (database, { queue, countMax }) => listQueuedItems(database, queue, countMax),
   'job-times': (database, { numbers }) => readJobTimes(database, numbers),
