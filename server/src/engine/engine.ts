@@ -26,6 +26,7 @@ import type {
 } from '../storage/contract/items.ts'
 import type { QueuesQuery } from '../storage/contract/queues.ts'
 import type { EngineEvent } from './events.ts'
+import type { Quotas } from './quotas/quotas.ts'
 import type { Writer } from './writes/writer.ts'
 
 export interface Engine {
@@ -127,6 +128,8 @@ export interface Engine {
    * on others.
    */
   write: Writer['write']
+  /** The quotas of namespaces, for layers that add items by `write`, and for the API. */
+  readonly quotas: Quotas
   /**
    * Calls the listener for each event of a committed write. Returns a function that ends the subscription.
    */

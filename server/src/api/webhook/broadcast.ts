@@ -35,7 +35,8 @@ export const broadcastRoute = webhookRoute({
   openapi: {
     body: {
       description: 'The payload: 1 byte to 16 MiB of UTF-8 text.',
-      content: { '*/*': { schema: Type.String() } },
+      // Generators of clients know the first type, and skip an operation that has only the second.
+      content: { 'application/octet-stream': { schema: Type.String() }, '*/*': { schema: Type.String() } },
     },
     headers: Type.Object({
       'X-Broker-Channel-Token': Type.String({ description: 'Token of the channel.' }),

@@ -4,6 +4,7 @@ import type { AuditEntry } from '../../storage/contract/audit.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'
 import type { Announcer } from '../announcer.ts'
 import type { Attribution } from '../engine.ts'
+import type { Quotas } from '../quotas/quotas.ts'
 import type { Writer } from '../writes/writer.ts'
 import type { QueueRuntimes } from './queue-runtimes.ts'
 
@@ -17,6 +18,7 @@ export type QueueAdminParts = Readonly<{
   batchMsMax: number
   announcer: Announcer
   runtimes: QueueRuntimes
+  quotas: Quotas
   onError(error: unknown): void
 }>
 
