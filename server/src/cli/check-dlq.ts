@@ -1,6 +1,6 @@
 /**
- * `redrive check dlq`: a plugin for Nagios and compatible monitors. It reads `/dlq-status` of a server, prints
- * one line with performance data, and reports the state as its exit code.
+ * `redrive check dlq`: a plugin for Nagios and compatible monitors. It reads `/dlq-status` of a server,
+ * prints one line with performance data, and reports the state as its exit code.
  */
 import type { Context } from './context.ts'
 import { checkCodes } from './exit-codes.ts'
