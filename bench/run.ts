@@ -64,7 +64,7 @@ const benches: Readonly<Record<string, Bench>> = {
   },
   grouping: {
     description: 'how well letters are grouped by cause, beside other rules, on labelled failures',
-    accepts: ['data'],
+    accepts: ['data', 'seed'],
     load: async () => (await import('./grouping.ts')).benchGrouping,
   },
   'queue-beside-letters': {

@@ -4,6 +4,7 @@ import { prepareAccess } from './access/first-start.ts'
 import { toRetention } from './config/retention.ts'
 import { maskStore } from './config/store/store-text.ts'
 import { usPerMs } from './core/time/instant.ts'
+import type { Tracing } from './core/trace/tracing.ts'
 import type { Webhooks } from './drivers/webhook/webhooks.ts'
 import { createEngine } from './engine/create-engine.ts'
 import type { Engine } from './engine/engine.ts'
@@ -12,6 +13,7 @@ import type { Letters } from './letters/letters.ts'
 import { type ClockSkew, createClockSkew } from './ops/health/clock-skew.ts'
 import { createStoreConnection, type StoreConnection } from './ops/health/store-connection.ts'
 import { logEngineEvent } from './ops/log/engine-log.ts'
+import { type AccessTotals, createAccessTotals } from './ops/metrics/access-totals.ts'
 import { countLetters, createLetterTotals, type LetterTotals } from './ops/metrics/letter-totals.ts'
 import { createPushMetrics, type PushMetrics } from './ops/metrics/push-metrics.ts'
 import { createStoreWriteTimes, type StoreWriteTimes } from './ops/metrics/store-write-times.ts'
@@ -30,6 +32,7 @@ export type StoreParts = Readonly<{
   connection: StoreConnection
   clockSkew: ClockSkew
   letterTotals: LetterTotals
+  accessTotals: AccessTotals
   storeWrites: StoreWriteTimes
   pushMetrics: PushMetrics
   /** Throws STORE_UNAVAILABLE with the reason while the store was never open. */
@@ -47,9 +50,15 @@ export type StoreParts = Readonly<{
   peekAccess(): Access | undefined
 }>
 
-export function createStoreParts(options: ServerOptions, clock: ServerClock, owner: string): StoreParts {
+export function createStoreParts(
+  options: ServerOptions,
+  clock: ServerClock,
+  owner: string,
+  tracing: Tracing | undefined,
+): StoreParts {
   const { settings, store, log } = options
   const letterTotals = createLetterTotals()
+  const accessTotals = createAccessTotals()
   const storeWrites = createStoreWriteTimes()
   let engine: Engine | undefined
   let letters: Letters | undefined
@@ -65,7 +74,7 @@ export function createStoreParts(options: ServerOptions, clock: ServerClock, own
     open: async () => {
       const storage = await openStorage(store, toStoreOptions(options, clock))
       if (!settings['test.hooks']) clock.follow(storage.clock)
-      engine = createServerEngine(options, storage, clock, storeWrites)
+      engine = createServerEngine(options, storage, clock, { storeWrites, accessTotals, tracing })
       engine.onEvent((event) => {
         countLetters(letterTotals, event)
         logEngineEvent(log, event)
@@ -79,7 +88,7 @@ export function createStoreParts(options: ServerOptions, clock: ServerClock, own
         failedAttemptsMax: settings['auth.failed_attempts_max'],
         provider: toIdentityProvider(settings),
       })
-      webhooks = createServerWebhooks(options, storage, engine, clock, pushMetrics)
+      webhooks = createServerWebhooks(options, storage, engine, clock, pushMetrics, tracing)
       if (!settings.read_only) await prepareStore(options, storage, engine, clock, webhooks)
       if (!settings.read_only) webhooks.start()
       return storage
@@ -101,6 +110,7 @@ export function createStoreParts(options: ServerOptions, clock: ServerClock, own
     connection,
     clockSkew,
     letterTotals,
+    accessTotals,
     storeWrites,
     pushMetrics,
     engine: whileOpen(() => engine),
@@ -156,7 +166,11 @@ function createServerEngine(
   { settings, log }: ServerOptions,
   storage: Awaited<ReturnType<typeof openStorage>>,
   clock: ServerClock,
-  storeWrites: StoreWriteTimes,
+  {
+    storeWrites,
+    accessTotals,
+    tracing,
+  }: Pick<StoreParts, 'storeWrites' | 'accessTotals'> & { tracing: Tracing | undefined },
 ): Engine {
   return createEngine(storage, {
     clock,
@@ -165,6 +179,8 @@ function createServerEngine(
     requestsMax: settings['queue.requests_max'],
     batchMsMax: settings['queue.store_timeout'],
     isTicking: !settings.read_only,
+    onQuotaRefused: (quota, namespace) => accessTotals.quotas[quota].add(namespace, 1),
+    ...(tracing !== undefined && { tracing }),
     onWrite: (command, seconds) => storeWrites.observe({ command }, seconds),
     onError: (error) => log.warn({ err: error }, 'background work of the queues failed; will retry'),
   })

@@ -4,6 +4,7 @@ import { toPruning } from './config/message-pruning.ts'
 import type { Secret } from './config/secrets/secret.ts'
 import type { Settings } from './config/settings/settings.ts'
 import { type Clock, usPerMs } from './core/time/instant.ts'
+import type { Tracing } from './core/trace/tracing.ts'
 import type { ConfiguredEntity, ConfiguredWebhooks } from './core/webhook/configured.ts'
 import { createWebhooks, type Webhooks } from './drivers/webhook/webhooks.ts'
 import type { Engine } from './engine/engine.ts'
@@ -49,6 +50,7 @@ export function createServerWebhooks(
   engine: Engine,
   clock: Clock,
   metrics: PushMetrics,
+  tracing: Tracing | undefined,
 ): Webhooks {
   const isLoopbackAllowed = settings['webhooks.loopback_allowed'] ?? settings.access === 'off'
   return createWebhooks({
@@ -63,6 +65,7 @@ export function createServerWebhooks(
       batchMax: settings['webhooks.schedule_batch'],
     },
     isRecovering: settings['webhooks.recovery_enabled'],
+    ...(tracing !== undefined && { tracing }),
     ...toPruning(settings),
     onAttempt: metrics.count,
     onError: (error) => log.warn({ err: error }, 'work on webhooks failed; will retry'),

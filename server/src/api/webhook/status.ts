@@ -125,8 +125,8 @@ export const statusRoutes = [
 const stateNames: readonly JobStateName[] = ['queued', 'inflight', 'delivered', 'dead']
 
 /**
- * The counts decide. Of very many open jobs, and of jobs that changed in between, the times may not be known:
- * then they are bounds.
+ * The counts decide. The times are not known for some of very many open jobs, and for jobs that changed in
+ * between: then they are bounds.
  */
 function viewStates(counts: ConsumerCounts, times: JobTimes | undefined, now: number) {
   const unknown = { oldestAt: counts.consumer.createdAt, newestAt: now }

@@ -1,6 +1,7 @@
 import { tlsModes } from '../../storage/contract/tls.ts'
 import { deliverySettings } from '../delivery-settings.ts'
 import { maskStore } from '../store/store-text.ts'
+import { tracingSettings } from '../tracing-settings.ts'
 import { webhookSettings } from '../webhook-settings.ts'
 import type { Setting } from './setting-kinds.ts'
 import {
@@ -424,6 +425,7 @@ export const settingsTable = {
   }),
   ...deliverySettings,
   ...webhookSettings,
+  ...tracingSettings,
 
   'test.hooks': boolean({
     default: false,

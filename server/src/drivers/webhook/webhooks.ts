@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../core/time/instant.ts'
 import { addDuration } from '../../core/time/instant.ts'
+import type { Tracing } from '../../core/trace/tracing.ts'
 import type { ConfiguredWebhooks } from '../../core/webhook/configured.ts'
 import type { DeliveryRules } from '../../core/webhook/delivery-policy.ts'
 import type { Engine } from '../../engine/engine.ts'
@@ -46,6 +47,8 @@ export type WebhooksParts = Readonly<{
   schedule?: Readonly<{ intervalMs: number; batchMax: number }>
   /** False: messages that were left without jobs wait for another server. Default true. */
   isRecovering?: boolean
+  /** Undefined: no spans are created. */
+  tracing?: Tracing
   /** Absent: this server prunes no messages. */
   pruning?: PruningOptions
   /** Called for each attempt, with `delivered` or the kind of its failure. */
@@ -67,8 +70,9 @@ const prunedMax = 5_000
 
 export function createWebhooks(parts: WebhooksParts): Webhooks {
   const { storage, engine, clock, dispatchRules: rules, deliveryRules, onAttempt, onError } = parts
+  const traced = parts.tracing === undefined ? {} : { tracing: parts.tracing }
   const sender = createSender({ addresses: parts.addresses, timeoutMs: rules.timeoutMs })
-  const broker = createBroker({ storage, engine, clock, rules: deliveryRules, onError })
+  const broker = createBroker({ storage, engine, clock, rules: deliveryRules, ...traced, onError })
   const dispatcher = createDispatcher({
     storage,
     engine,
@@ -76,6 +80,7 @@ export function createWebhooks(parts: WebhooksParts): Webhooks {
     sender,
     clock,
     rules,
+    ...traced,
     onError,
     onAttempt,
   })

@@ -3,7 +3,7 @@
  * same transaction.
  */
 import type { QueueName } from '../../core/ids/ids.ts'
-import type { Queue } from '../../core/items/queue.ts'
+import { type Queue, systemNamespace } from '../../core/items/queue.ts'
 import type { Clock } from '../../core/time/instant.ts'
 import { KnownError } from '../../errors.ts'
 import type { AuditEntry } from '../../storage/contract/audit.ts'
@@ -15,6 +15,7 @@ import { checkCommand } from '../../storage/shared/items/check-command.ts'
 import { createQueueNotFoundError } from '../../storage/shared/items/queue-checks.ts'
 import type { Announcer } from '../announcer.ts'
 import type { Attribution, Engine, RemovedCounts } from '../engine.ts'
+import { type Quotas, sumPayloads } from '../quotas/quotas.ts'
 import { readWithin, writeWithin } from '../timing/deadline.ts'
 import type { Writer } from '../writes/writer.ts'
 import type { QueueRuntimes } from './queue-runtimes.ts'
@@ -32,6 +33,7 @@ export type QueueAdminParts = Readonly<{
   batchMsMax: number
   announcer: Announcer
   runtimes: QueueRuntimes
+  quotas: Quotas
   onError(error: unknown): void
 }>
 
@@ -40,13 +42,21 @@ export function createQueueAdmin(parts: QueueAdminParts): QueueAdmin {
 }
 
 function createQueueCalls(parts: QueueAdminParts): QueueCalls {
-  const { storage, writer, clock, batchMsMax, announcer, runtimes, onError } = parts
+  const { storage, writer, clock, batchMsMax, announcer, runtimes, quotas, onError } = parts
   return {
     createQueue: (queue, attribution) => {
       const { name } = queue
       const command = { op: 'create-queue', queue, now: clock.now() } as const
-      const create = async (): Promise<Queue> =>
-        (await writer.write(withAudit(parts, command, attribution, 'queue.create', name, { queue })))[0]
+      const create = async (): Promise<Queue> => {
+        try {
+          return (
+            await writer.write(withAudit(parts, command, attribution, 'queue.create', name, { queue }))
+          )[0]
+        } catch (error) {
+          quotas.note(queue.namespace ?? systemNamespace, error)
+          throw error
+        }
+      }
       return writeWithin(batchMsMax, create(), {
         advice: `repeat it; QUEUE_EXISTS then means that the first call created queue ${name}`,
         onDone: () => runtimes.onCreated(name),
@@ -109,13 +119,18 @@ function createBulkCalls(parts: QueueAdminParts): BulkCalls {
       const whole = { op: 'import', queue, partition, items, now: clock.now() } as const
       // Check all items before any is stored, so that only a failing store can end the import half-way.
       checkCommand(whole)
+      const release = await admitItems(parts, queue, items)
       const imported: ImportResult[] = []
       let steps = 0
-      do {
-        const stepTrace = steps === 0 ? attribution : undefined
-        imported.push(...(await importStep(parts, whole, imported.length, stepTrace)))
-        steps++
-      } while (imported.length < items.length)
+      try {
+        do {
+          const stepTrace = steps === 0 ? attribution : undefined
+          imported.push(...(await importStep(parts, whole, imported.length, stepTrace)))
+          steps++
+        } while (imported.length < items.length)
+      } finally {
+        release()
+      }
       if (steps > 1) {
         const stored = imported.filter(({ id }) => id !== null).length
         await auditEnd(parts, attribution, 'items.imported', queue, {
@@ -155,6 +170,18 @@ function createBulkCalls(parts: QueueAdminParts): BulkCalls {
       return total
     },
   }
+}
+
+/** Rejects with QUOTA_EXCEEDED. Returns a function to call when the items are written. */
+async function admitItems(
+  { storage, quotas, batchMsMax }: QueueAdminParts,
+  name: QueueName,
+  items: readonly ItemToImport[],
+): Promise<() => void> {
+  const queue = await readWithin(batchMsMax, storage.getQueue(name))
+  // The import itself reports a queue that does not exist.
+  if (queue === null) return () => {}
+  return (await quotas.admit(queue.namespace, items.length, () => sumPayloads(items))) ?? (() => {})
 }
 
 /** Another call may delete the queue between two steps of this one. */

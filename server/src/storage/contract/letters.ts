@@ -416,7 +416,10 @@ export interface LetterRanges {
   /** Reads the next letters of the ranges in order, and returns the letters that match the filter. */
   scan(bounds: ScanBounds): Promise<LetterScan>
 }
-/** `payloadBytes`: the size of the payload if only its beginning was read. */
+/**
+ * `payloadBytes`: the size of the payload if only its beginning was read. Then only the header `traceparent`
+ * was read of the headers.
+ */
 export type ListedLetter = Item & Readonly<{ payloadBytes?: number }>
 export type ListedArchived = Readonly<{ item: ListedLetter; archivedAt: Instant }>
 

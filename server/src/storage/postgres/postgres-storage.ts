@@ -18,7 +18,14 @@ import type {
   CampaignsQuery,
   StoredCampaign,
 } from '../contract/campaigns.ts'
-import type { CountsQuery, PartitionCounts, QueueCounts, QueueCountsQuery } from '../contract/counts.ts'
+import type {
+  CountsQuery,
+  PartitionCounts,
+  QueueCounts,
+  QueueCountsQuery,
+  Usage,
+  UsageQuery,
+} from '../contract/counts.ts'
 import type {
   AttemptsQuery,
   ConsumerFigures,
@@ -95,6 +102,7 @@ import { Vacuum } from './connection/vacuum.ts'
 import { readCounts, readQueueCounts } from './counts/counts.ts'
 import { countLetters, countOpenSince } from './counts/letter-count-queries.ts'
 import { FirstMinuteCache } from './counts/time-bucket-retention.ts'
+import { readUsage } from './counts/usage.ts'
 import { reconcileCounts, verifyCounts } from './counts/verify.ts'
 import { listAttempts } from './deliveries/attempts.ts'
 import { getDelivery, listDeliveries, sumDeliveryFigures } from './deliveries/deliveries.ts'
@@ -256,6 +264,10 @@ class PostgresStorage implements Storage {
 
   readQueueCounts(query: QueueCountsQuery): Promise<readonly QueueCounts[]> {
     return this.#run(() => readQueueCounts(this.#store.connections, query))
+  }
+
+  readUsage(query: UsageQuery): Promise<Usage> {
+    return this.#run(() => readUsage(this.#store.connections, query))
   }
 
   readCounts(query: CountsQuery): Promise<readonly PartitionCounts[]> {

@@ -1,5 +1,5 @@
 import { type Clock, toInstant } from '../../core/time/instant.ts'
-import type { AccessQuery, AccessRecords } from '../contract/access.ts'
+import type { AccessQuery, AccessRecords, AccessStore } from '../contract/access.ts'
 import type { DeliveryStore } from '../contract/deliveries.ts'
 import type { Command, ResultsOf, Storage, StoreReads } from '../contract/storage.ts'
 import type { WebhookStore } from '../contract/webhooks.ts'
@@ -56,6 +56,7 @@ function createStorage(backend: Backend, clock: Clock): Storage {
     readLeaseCall: (name) => ask({ read: 'lease-call', name }),
     readCounts: (query) => ask({ read: 'counts', query }),
     readQueueCounts: (query) => ask({ read: 'queue-counts', query }),
+    readUsage: (query) => ask({ read: 'usage', query }),
     listItems: (query) => ask({ read: 'items', query }),
     listArchive: (query) => ask({ read: 'archive', query }),
     listAudit: (query) => ask({ read: 'audit', query }),
@@ -87,10 +88,7 @@ function createStorage(backend: Backend, clock: Clock): Storage {
     // The writer reads each letter without a round trip, so there is nothing to read ahead.
     prefetchLetters: async () => {},
     listCampaignLetters: (query) => ask({ read: 'campaign-letters', query }),
-    readAccessState: () => ask({ read: 'access-state' }),
-    listAccess: async <const Q extends AccessQuery>(query: Q) =>
-      (await ask({ read: 'access', query })) as AccessRecords[Q['of']][],
-    readHolder: (credential) => ask({ read: 'holder', credential }),
+    ...createAccessReads(ask),
     ...createWebhookReads(ask),
     listKafkaPositions: (query) => ask({ read: 'kafka-positions', query }),
     listKafkaReplays: (query) => ask({ read: 'kafka-replays', query }),
@@ -106,6 +104,15 @@ function createStorage(backend: Backend, clock: Clock): Storage {
       await backend.checkSpace()
     },
     close: () => backend.close(),
+  }
+}
+
+function createAccessReads(ask: Ask): AccessStore {
+  return {
+    readAccessState: () => ask({ read: 'access-state' }),
+    listAccess: async <const Q extends AccessQuery>(query: Q) =>
+      (await ask({ read: 'access', query })) as AccessRecords[Q['of']][],
+    readHolder: (credential) => ask({ read: 'holder', credential }),
   }
 }
 

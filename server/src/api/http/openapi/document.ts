@@ -46,6 +46,16 @@ const tags = [
   { name: 'test-hooks', description: 'Only with --test-hooks: set the clock and hold queues.' },
 ]
 
+/** Cookies of sessions are not listed: only browsers have them. */
+const securitySchemes = {
+  bearer: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'An API key, or a token of an identity provider. See docs/access.md.',
+  },
+  apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key', description: 'An API key.' },
+}
+
 /** Returns the document as JSON text. It is created at the first call, because few servers are asked. */
 export function createOpenapiText(routes: readonly Route[], version: string): () => string {
   let text: string | undefined
@@ -74,11 +84,11 @@ export function createOpenapi(routes: readonly Route[], version: string): object
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/', description: 'The server that sent this document.' }],
-    // No credential: the server accepts requests from its own machine only.
-    security: [{}],
+    // `{}`: a server without configured access needs no credential, and accepts only requests of its machine.
+    security: [{}, ...Object.keys(securitySchemes).map((name) => ({ [name]: [] }))],
     tags: tags.filter(({ name }) => used.has(name)),
     paths,
-    components: { schemas: schemas.listComponents() },
+    components: { schemas: schemas.listComponents(), securitySchemes },
   }
 }
 
@@ -91,6 +101,7 @@ function describeOperation(row: Route, schemas: SchemaWriter): object {
     description: describe(row),
     tags: [row.tag],
     'x-permission': row.permission,
+    ...(row.permission === 'public' && { security: [{}] }),
     parameters: [
       ...describeParameters(schema.params, 'path', schemas),
       ...describeParameters(schema.querystring, 'query', schemas),

@@ -7,6 +7,7 @@ import { getCampaign, listCampaigns } from '../campaigns/campaigns.ts'
 import type { Database } from '../connection/database.ts'
 import { readCounts, readQueueCounts } from '../counts/counts.ts'
 import { countLetters, countOpenSince } from '../counts/letter-count-queries.ts'
+import { readUsage } from '../counts/usage.ts'
 import { verifyCounts } from '../counts/verify.ts'
 import { compareArrivals } from '../counts/verify-arrivals.ts'
 import { listAttempts } from '../deliveries/attempts.ts'
@@ -60,6 +61,7 @@ const handlers = {
   'lease-call': (database, { name }) => readLeaseCall(database, name),
   counts: (database, { query }) => readCounts(database, query.queue),
   'queue-counts': (database, { query }) => readQueueCounts(database, query),
+  usage: (database, { query }) => readUsage(database, query),
   items: (database, { query }) => listItems(database, query),
   archive: (database, { query }) => listArchive(database, query),
   audit: (database, { query }) => listAudit(database, query),
