@@ -13,6 +13,7 @@ import type { Letters } from './letters/letters.ts'
 import { type ClockSkew, createClockSkew } from './ops/health/clock-skew.ts'
 import { createStoreConnection, type StoreConnection } from './ops/health/store-connection.ts'
 import { logEngineEvent } from './ops/log/engine-log.ts'
+import { type AccessTotals, createAccessTotals } from './ops/metrics/access-totals.ts'
 import { countLetters, createLetterTotals, type LetterTotals } from './ops/metrics/letter-totals.ts'
 import { createPushMetrics, type PushMetrics } from './ops/metrics/push-metrics.ts'
 import { createStoreWriteTimes, type StoreWriteTimes } from './ops/metrics/store-write-times.ts'
@@ -31,6 +32,7 @@ export type StoreParts = Readonly<{
   connection: StoreConnection
   clockSkew: ClockSkew
   letterTotals: LetterTotals
+  accessTotals: AccessTotals
   storeWrites: StoreWriteTimes
   pushMetrics: PushMetrics
   /** Throws STORE_UNAVAILABLE with the reason while the store was never open. */
@@ -56,6 +58,7 @@ export function createStoreParts(
 ): StoreParts {
   const { settings, store, log } = options
   const letterTotals = createLetterTotals()
+  const accessTotals = createAccessTotals()
   const storeWrites = createStoreWriteTimes()
   let engine: Engine | undefined
   let letters: Letters | undefined
@@ -71,7 +74,7 @@ export function createStoreParts(
     open: async () => {
       const storage = await openStorage(store, toStoreOptions(options, clock))
       if (!settings['test.hooks']) clock.follow(storage.clock)
-      engine = createServerEngine(options, storage, clock, storeWrites, tracing)
+      engine = createServerEngine(options, storage, clock, { storeWrites, accessTotals, tracing })
       engine.onEvent((event) => {
         countLetters(letterTotals, event)
         logEngineEvent(log, event)
@@ -107,6 +110,7 @@ export function createStoreParts(
     connection,
     clockSkew,
     letterTotals,
+    accessTotals,
     storeWrites,
     pushMetrics,
     engine: whileOpen(() => engine),
@@ -162,8 +166,11 @@ function createServerEngine(
   { settings, log }: ServerOptions,
   storage: Awaited<ReturnType<typeof openStorage>>,
   clock: ServerClock,
-  storeWrites: StoreWriteTimes,
-  tracing: Tracing | undefined,
+  {
+    storeWrites,
+    accessTotals,
+    tracing,
+  }: Pick<StoreParts, 'storeWrites' | 'accessTotals'> & { tracing: Tracing | undefined },
 ): Engine {
   return createEngine(storage, {
     clock,
@@ -172,6 +179,7 @@ function createServerEngine(
     requestsMax: settings['queue.requests_max'],
     batchMsMax: settings['queue.store_timeout'],
     isTicking: !settings.read_only,
+    onQuotaRefused: (quota, namespace) => accessTotals.quotas[quota].add(namespace, 1),
     ...(tracing !== undefined && { tracing }),
     onWrite: (command, seconds) => storeWrites.observe({ command }, seconds),
     onError: (error) => log.warn({ err: error }, 'background work of the queues failed; will retry'),

@@ -12,6 +12,7 @@ import { createLeaseCallRecorder, type LeaseCallRecorder } from './leases/lease-
 import { createLoop } from './loop.ts'
 import { createQueueAdmin } from './queues/queue-admin.ts'
 import { QueueRuntimes } from './queues/queue-runtimes.ts'
+import { createQuotas, type QuotaName, type Quotas, sumPayloads } from './quotas/quotas.ts'
 import { createRedactedEngine, createScopedEngine } from './scoped-engine.ts'
 import { readWithin } from './timing/deadline.ts'
 import { createDueScheduler, type DueScheduler } from './timing/due-scheduler.ts'
@@ -35,6 +36,8 @@ export type EngineOptions = Readonly<{
   tracing?: Tracing
   /** Called with the time that the store took for a write, and the kind of its main command. */
   onWrite?(command: Command['op'], seconds: number): void
+  /** Called when a call was refused because of the quota of its namespace. */
+  onQuotaRefused?(quota: QuotaName, namespace: string): void
   /** Called when background work failed. It will be tried again. */
   onError?(error: unknown): void
 }>
@@ -44,6 +47,9 @@ const refreshMs = 1_000
 
 /** How often lease calls are recorded for other servers. */
 const recordMs = 5_000
+
+/** How often the server looks for deletions of queues that another one began and did not finish. */
+const finishDeletionsMs = 5_000
 
 type Parts = Readonly<{
   storage: Storage
@@ -58,6 +64,7 @@ type Parts = Readonly<{
   runtimes: QueueRuntimes
   leaseCalls: LeaseCallRecorder
   available: Emitter<QueueName>
+  quotas: Quotas
   leased: LeasedTraces
 }>
 
@@ -70,10 +77,12 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
   })
   const refreshing = createLoop(refreshMs, () => runtimes.refreshWaiting(), onError)
   const recording = createLoop(recordMs, () => leaseCalls.pass(), onError)
+  const deleting = createLoop(finishDeletionsMs, () => engine.finishQueueDeletions(), onError)
   if (options.isTicking ?? true) {
     scheduler.start()
     refreshing.start()
     recording.start()
+    deleting.start()
   }
   const engine: Engine = {
     ...createQueueAdmin(parts),
@@ -83,14 +92,19 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
     ...createReads(parts),
     write: writer.write,
     onEvent: events.subscribe,
+    quotas: parts.quotas,
     onAvailable: available.subscribe,
     hold: (queue, isHeld) => runtimes.hold(queue, isHeld),
-    advance: () => scheduler.advance(),
+    advance: async () => {
+      await scheduler.advance()
+      await engine.finishQueueDeletions()
+    },
     recordLeaseCalls: () => leaseCalls.pass(),
     close: async () => {
       const finished = runtimes.finish(new KnownError('SHUTTING_DOWN', 'the server is shutting down'))
       stopListening()
-      await Promise.all([finished, scheduler.stop(), refreshing.stop(), recording.stop(), announcer.stop()])
+      const loops = [scheduler, refreshing, recording, deleting, announcer]
+      await Promise.all([finished, ...loops.map((loop) => loop.stop())])
     },
     readableIn: (namespaces) => createRedactedEngine(engine, storage, namespaces),
     within: (namespaces) => {
@@ -103,7 +117,7 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
 
 function createParts(storage: Storage, options: EngineOptions): Parts {
   const { clock, random = Math.random, requestsMax = 100, batchMsMax = 3_000 } = options
-  const { elapsedUs, onWrite, tracing, onError = () => {} } = options
+  const { elapsedUs, onWrite, tracing, onQuotaRefused = () => {}, onError = () => {} } = options
   const announcer = createAnnouncer(storage, onError)
   const events: EventEmitter = createEmitter(onError)
   const available: Emitter<QueueName> = createEmitter(onError)
@@ -143,15 +157,29 @@ function createParts(storage: Storage, options: EngineOptions): Parts {
     onError,
   })
   const leaseCalls = createLeaseCallRecorder({ writer, clock, listCalls: () => runtimes.listLeaseCalls() })
-  const running = { announcer, available, events, writer, scheduler, runtimes, leaseCalls, leased }
+  const quotas = createQuotas({ storage, onRefused: onQuotaRefused, onError })
+  const running = { announcer, available, events, writer, scheduler, runtimes, leaseCalls, leased, quotas }
   return { storage, clock, random, batchMsMax, onError, ...running }
 }
 
-function createItemCalls({ clock, random, batchMsMax, onError, scheduler, runtimes }: Parts): ItemCalls {
+function createItemCalls({
+  clock,
+  random,
+  batchMsMax,
+  onError,
+  scheduler,
+  runtimes,
+  quotas,
+}: Parts): ItemCalls {
   return {
     produce: (queue, items, call = {}) => {
       const traced = call.trace === undefined ? items : addTraceHeaders(items, call.trace)
-      return runtimes.use(queue, (runtime) => runtime.produce(traced, call))
+      return runtimes.use(queue, (runtime) => {
+        const { namespace } = runtime.queue
+        const admitted = quotas.admit(namespace, items.length, () => sumPayloads(items))
+        if (admitted === undefined) return runtime.produce(traced, call)
+        return admitted.then((release) => runtime.produce(traced, call).finally(release))
+      })
     },
     lease: (queue, options) =>
       runtimes.use(queue, (runtime) => {

@@ -26,20 +26,27 @@ import type {
 } from '../storage/contract/items.ts'
 import type { QueuesQuery } from '../storage/contract/queues.ts'
 import type { EngineEvent } from './events.ts'
+import type { Quotas } from './quotas/quotas.ts'
 import type { Writer } from './writes/writer.ts'
 
 export interface Engine {
   createQueue(queue: NewQueue, attribution?: Attribution): Promise<Queue>
   updateQueue(name: QueueName, changes: PolicyChanges, attribution?: Attribution): Promise<Queue>
   /**
-   * Rejects requests that wait in the queue with QUEUE_SHUTTING_DOWN. Unless forced, rejects with
-   * QUEUE_HOLDS_LETTERS if the queue has open letters.
+   * Rejects requests that wait in the queue with QUEUE_SHUTTING_DOWN. If this server dies before the end,
+   * another one or the next one finishes the deletion. Unless forced, rejects with QUEUE_HOLDS_LETTERS if the
+   * queue has open letters.
    */
   deleteQueue(
     name: QueueName,
     attribution?: Attribution,
     how?: Readonly<{ isForced: boolean }>,
   ): Promise<void>
+  /**
+   * Finishes deletions of queues that another server or an earlier call began and that made no progress for
+   * 15 s. A pass of the background work.
+   */
+  finishQueueDeletions(): Promise<void>
   getQueue(name: QueueName): Promise<Queue | null>
   /**
    * Reads the queue and its counts from the store, so that changes by other servers apply here. Rejects with
@@ -121,6 +128,8 @@ export interface Engine {
    * on others.
    */
   write: Writer['write']
+  /** The quotas of namespaces, for layers that add items by `write`, and for the API. */
+  readonly quotas: Quotas
   /**
    * Calls the listener for each event of a committed write. Returns a function that ends the subscription.
    */

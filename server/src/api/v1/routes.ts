@@ -18,6 +18,7 @@ import { exportRoutes } from './letters/export.ts'
 import { letterRoutes } from './letters/letters.ts'
 import { redriveRoutes } from './letters/redrive.ts'
 import { undoRoutes } from './letters/undo.ts'
+import { namespaceRoutes } from './namespaces/namespaces.ts'
 import { queueAdminRoutes } from './queues/queue-admin.ts'
 import { queueItemRoutes } from './queues/queue-items.ts'
 import { queueRoutes } from './queues/queues.ts'
@@ -40,6 +41,7 @@ export const v1Routes: readonly Route[] = [
   ...queueAdminRoutes,
   ...queueItemRoutes,
   ...redactionRuleRoutes,
+  ...namespaceRoutes,
   ...captureRoutes,
   ...letterRoutes,
   ...exportRoutes,

@@ -11,6 +11,7 @@ import { KnownError } from '../../errors.ts'
 import type { Counts, QueueCounts } from '../../storage/contract/counts.ts'
 import type { ConsumerCounts } from '../../storage/contract/webhooks.ts'
 import type { ReconcileState } from '../health/reconciler.ts'
+import { type AccessTotals, registerAccessTotals } from './access-totals.ts'
 import { type AnsweredRequest, AnsweredRequests } from './answered-requests.ts'
 import { combineMetrics, type MetricReport } from './combined-metrics.ts'
 import { type KafkaLag, registerKafkaLag } from './kafka-metrics.ts'
@@ -31,6 +32,8 @@ export type MetricsSources = Readonly<{
   readLetters: () => Promise<LetterFigures>
   /** The actions of this server on letters. */
   letterTotals: LetterTotals
+  /** Calls that this server refused; default: not counted. */
+  accessTotals?: AccessTotals
   storeWrites: StoreWriteTimes
   /** The pushes of this server to webhook consumers. */
   pushes: PushMetrics
@@ -100,6 +103,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
   // All processes read the same lag, so it must not be added up either.
   if (sources.listKafkaLags !== undefined) registerKafkaLag(storeRegistry, sources.listKafkaLags)
   registerLetterTotals(registry, sources.letterTotals)
+  if (sources.accessTotals !== undefined) registerAccessTotals(registry, sources.accessTotals)
   sources.pushes.register(registry, sources.readDispatch)
   sources.spans?.register(registry)
 

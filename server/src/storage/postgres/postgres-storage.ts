@@ -18,7 +18,14 @@ import type {
   CampaignsQuery,
   StoredCampaign,
 } from '../contract/campaigns.ts'
-import type { CountsQuery, PartitionCounts, QueueCounts, QueueCountsQuery } from '../contract/counts.ts'
+import type {
+  CountsQuery,
+  PartitionCounts,
+  QueueCounts,
+  QueueCountsQuery,
+  Usage,
+  UsageQuery,
+} from '../contract/counts.ts'
 import type {
   AttemptsQuery,
   ConsumerFigures,
@@ -59,7 +66,7 @@ import type {
   RangesQuery,
 } from '../contract/letters.ts'
 import type { HeldLock } from '../contract/locks.ts'
-import type { QueuesQuery } from '../contract/queues.ts'
+import type { QueueDeletion, QueuesQuery } from '../contract/queues.ts'
 import type { Command, ResultsOf, Storage, StoreClock, StoreReads } from '../contract/storage.ts'
 import type {
   Channel,
@@ -95,6 +102,7 @@ import { Vacuum } from './connection/vacuum.ts'
 import { readCounts, readQueueCounts } from './counts/counts.ts'
 import { countLetters, countOpenSince } from './counts/letter-count-queries.ts'
 import { FirstMinuteCache } from './counts/time-bucket-retention.ts'
+import { readUsage } from './counts/usage.ts'
 import { reconcileCounts, verifyCounts } from './counts/verify.ts'
 import { listAttempts } from './deliveries/attempts.ts'
 import { getDelivery, listDeliveries, sumDeliveryFigures } from './deliveries/deliveries.ts'
@@ -123,6 +131,7 @@ import { findRanges } from './letters/scan-letters.ts'
 import { checkReadable, migrate } from './migrations/migrate.ts'
 import { readLeaseCall } from './queues/lease-calls.ts'
 import { QueueCache } from './queues/queue-cache.ts'
+import { listQueueDeletions } from './queues/queue-deletions.ts'
 import { getQueue, listQueues } from './queues/queues.ts'
 import { CountSlots, type StoreContext } from './store-context.ts'
 import { readConfigurationChecksum } from './webhooks/configuration.ts'
@@ -234,6 +243,10 @@ class PostgresStorage implements Storage {
     return this.#run(() => getQueue(this.#store.connections, name))
   }
 
+  listQueueDeletions(countMax: number): Promise<readonly QueueDeletion[]> {
+    return this.#run(() => listQueueDeletions(this.#store.connections, countMax))
+  }
+
   readLeaseCall(name: string): Promise<Instant | null> {
     return this.#run(() => readLeaseCall(this.#store.connections, name))
   }
@@ -256,6 +269,10 @@ class PostgresStorage implements Storage {
 
   readQueueCounts(query: QueueCountsQuery): Promise<readonly QueueCounts[]> {
     return this.#run(() => readQueueCounts(this.#store.connections, query))
+  }
+
+  readUsage(query: UsageQuery): Promise<Usage> {
+    return this.#run(() => readUsage(this.#store.connections, query))
   }
 
   readCounts(query: CountsQuery): Promise<readonly PartitionCounts[]> {

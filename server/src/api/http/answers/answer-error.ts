@@ -18,6 +18,7 @@ const retryAfter: Partial<Record<ErrorCode, string>> = {
   SHUTTING_DOWN: '1',
   SERVER_OVERLOADED: '2',
   TOO_MANY_FAILED_ATTEMPTS: '60',
+  RATE_EXCEEDED: '1',
 }
 
 export interface ErrorAnswers {

@@ -7,6 +7,7 @@ import { getCampaign, listCampaigns } from '../campaigns/campaigns.ts'
 import type { Database } from '../connection/database.ts'
 import { readCounts, readQueueCounts } from '../counts/counts.ts'
 import { countLetters, countOpenSince } from '../counts/letter-count-queries.ts'
+import { readUsage } from '../counts/usage.ts'
 import { verifyCounts } from '../counts/verify.ts'
 import { compareArrivals } from '../counts/verify-arrivals.ts'
 import { listAttempts } from '../deliveries/attempts.ts'
@@ -30,6 +31,7 @@ import {
 } from '../letters/read-letters.ts'
 import { scanLetters } from '../letters/scan-letters.ts'
 import { readLeaseCall } from '../queues/lease-calls.ts'
+import { listQueueDeletions } from '../queues/queue-deletions.ts'
 import { getQueue, listQueues } from '../queues/queues.ts'
 import { readConfigurationChecksum } from '../webhooks/configuration.ts'
 import {
@@ -58,8 +60,10 @@ const handlers = {
   queue: (database, { name }) => getQueue(database, name),
   queues: (database, { query }) => listQueues(database, query),
   'lease-call': (database, { name }) => readLeaseCall(database, name),
+  'queue-deletions': (database, { countMax }) => listQueueDeletions(database, countMax),
   counts: (database, { query }) => readCounts(database, query.queue),
   'queue-counts': (database, { query }) => readQueueCounts(database, query),
+  usage: (database, { query }) => readUsage(database, query),
   items: (database, { query }) => listItems(database, query),
   archive: (database, { query }) => listArchive(database, query),
   audit: (database, { query }) => listAudit(database, query),

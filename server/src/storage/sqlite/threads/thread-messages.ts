@@ -9,7 +9,7 @@ import { type ErrorCode, KnownError } from '../../../errors.ts'
 import type { AccessQuery, CredentialRef } from '../../contract/access.ts'
 import type { AuditQuery } from '../../contract/audit.ts'
 import type { CampaignLettersQuery, CampaignsQuery } from '../../contract/campaigns.ts'
-import type { CountsQuery, QueueCountsQuery } from '../../contract/counts.ts'
+import type { CountsQuery, QueueCountsQuery, UsageQuery } from '../../contract/counts.ts'
 import type { AttemptsQuery, FiguresQuery } from '../../contract/deliveries.ts'
 import type { CausesQuery, GroupJobsQuery } from '../../contract/groups.ts'
 import type { ItemsQuery } from '../../contract/items.ts'
@@ -37,9 +37,11 @@ import type { Write } from '../write.ts'
 export type ReadCall =
   | Readonly<{ read: 'queue'; name: string }>
   | Readonly<{ read: 'lease-call'; name: string }>
+  | Readonly<{ read: 'queue-deletions'; countMax: number }>
   | Readonly<{ read: 'queues'; query: QueuesQuery }>
   | Readonly<{ read: 'counts'; query: CountsQuery }>
   | Readonly<{ read: 'queue-counts'; query: QueueCountsQuery }>
+  | Readonly<{ read: 'usage'; query: UsageQuery }>
   | Readonly<{ read: 'items'; query: ItemsQuery }>
   | Readonly<{ read: 'archive'; query: ItemsQuery }>
   | Readonly<{ read: 'audit'; query: AuditQuery }>
