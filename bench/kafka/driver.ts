@@ -14,7 +14,7 @@ export function startDriver(
   storage: Storage,
   topic: string,
 ): Kafka {
-  const clusters = JSON.stringify({ bench: { brokers, topics: [topic], group: `bridge-${randomUUID()}` } })
+  const clusters = JSON.stringify({ bench: { brokers, topics: [topic], group: `bridge-${topic}` } })
   const kafka = createKafka({
     clusters: parseKafkaClusters(clusters).map((cluster) =>
       mapSecrets(cluster, (secret) => async () => secret.reveal()),
