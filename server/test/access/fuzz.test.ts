@@ -89,9 +89,9 @@ describe.each(['SQLite memory', 'PostgreSQL'] as const)('%s', (store) => {
     ] as const)('no route harms or leaks when %s sends hostile requests', async (_, readKey, mayRead) => {
       await withRandom(async (random) => {
         // The administrator may delete everything: in the end there would be nothing to protect.
-        const isTried = (row: Route) =>
+        const isTried = (row: Route): boolean =>
           !isLong(row) && !(mayRead && row.method !== 'GET' && /delete|purge|clear/i.test(row.path))
-        const requests = routes
+        const requests: readonly HostileRequest[] = routes
           .filter(isTried)
           .flatMap((row) => Array.from({ length: requestsPerRoute }, () => createHostileRequest(row, random)))
         const failures: string[] = []
