@@ -83,9 +83,9 @@ describe.each(['SQLite memory', 'PostgreSQL'] as const)('%s', (store) => {
     })
 
     it.each([
-      ['a tenant', () => southKey, false],
-      ['nobody', () => '', false],
-      ['the administrator', () => server.adminKey, true],
+      ['a tenant', (): string => southKey, false],
+      ['nobody', (): string => '', false],
+      ['the administrator', (): string => server.adminKey, true],
     ] as const)('no route harms or leaks when %s sends hostile requests', async (_, readKey, mayRead) => {
       await withRandom(async (random) => {
         // The administrator may delete everything: in the end there would be nothing to protect.
