@@ -1,4 +1,5 @@
 /** The arguments of `npm run bench -- …`. */
+import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 
 export type StoreKind = 'postgres' | 'sqlite'
@@ -15,6 +16,8 @@ export type BenchOptions = Readonly<{
   only?: string | undefined
   /** The folder with the data to measure. */
   data?: string | undefined
+  /** The seed of generated data. Undefined: always the same. */
+  seed?: number | undefined
   log(line: string): void
 }>
 
@@ -29,6 +32,10 @@ const optionTexts = {
   peer: ['--peer <url>', 'also measure this running server, which implements the Queue API'],
   only: ['--only <text>', 'only the parts of the benchmark whose name contains this text'],
   data: ['--data <folder>', 'labelled failures: *.ndjson, *.ndjson.gz and loghub/*.csv'],
+  seed: [
+    '--seed <n>',
+    'the seed of generated failures: a number or "random"; each is a corpus of other causes',
+  ],
 } as const
 type OptionName = keyof typeof optionTexts
 export type BenchFacts = Readonly<{ description: string; accepts: readonly OptionName[] }>
@@ -59,6 +66,7 @@ export function parseArguments(args: readonly string[], benches: Benches): Parse
         peer: { type: 'string' },
         only: { type: 'string' },
         data: { type: 'string' },
+        seed: { type: 'string' },
       },
     })
     if (values.help) return { kind: 'help', text }
@@ -77,6 +85,7 @@ export function parseArguments(args: readonly string[], benches: Benches): Parse
         peer: parsePeer(values.peer),
         only: values.only,
         data: values.data,
+        seed: values.seed === 'random' ? randomInt(countMax) : parseCount('seed', values.seed, countMax),
       },
     }
   } catch (error) {

@@ -1,23 +1,29 @@
 /**
- * How well letters are grouped by cause, on labelled failures: `npm run bench -- grouping --data DIR`. DIR
- * contains corpora of failures (`*.ndjson`, `*.ndjson.gz`) and log sets (`loghub/*.csv`). The project has no
- * such data itself.
+ * How well letters are grouped by cause, on labelled failures: generated ones, and those of `--data DIR`,
+ * which contains corpora of failures (`*.ndjson`, `*.ndjson.gz`) and log sets (`loghub/*.csv`).
  */
 import { performance } from 'node:perf_hooks'
+import { createCorpus } from '../server/test/labelled-failures/create-corpus.ts'
+import { scoreGroups } from '../server/test/labelled-failures/score-groups.ts'
 import type { BenchOptions } from './arguments.ts'
 import { type DataSet, readGroupingData } from './grouping/read-data.ts'
 import { groupingRules } from './grouping/rules.ts'
-import { scoreGroups } from './grouping/scores.ts'
+import { describeUniqueMessages } from './grouping/unique-messages.ts'
 import type { BenchResult, Grouped } from './report.ts'
-import { UnmetRequirement } from './unmet-requirement.ts'
 
+const defaultSeed = 20_261_115
 const accuracyAim = { corpus: 0.95, logs: 0.88 }
 
-export async function benchGrouping({ data, log }: BenchOptions): Promise<BenchResult> {
-  if (data === undefined) throw new UnmetRequirement('name the folder with labelled failures: --data DIR')
-  const { corpora, logs } = readGroupingData(data)
+export async function benchGrouping({
+  data,
+  seed = defaultSeed,
+  isQuick,
+  log,
+}: BenchOptions): Promise<BenchResult> {
+  const generated = { name: `generated, seed ${seed}`, failures: createCorpus(seed) }
+  const { corpora, logs } = data === undefined ? { corpora: [], logs: [] } : readGroupingData(data)
   const grouped: Grouped[] = []
-  for (const corpus of corpora) {
+  for (const corpus of [generated, ...corpora]) {
     log(`grouping the ${corpus.failures.length.toLocaleString('en-US')} failures of ${corpus.name}`)
     for (const rule of groupingRules) grouped.push(measure(corpus, rule, accuracyAim.corpus))
   }
@@ -27,10 +33,12 @@ export async function benchGrouping({ data, log }: BenchOptions): Promise<BenchR
     grouped.push(...ofLogs)
     if (ofLogs.length > 0) means.push(toMean(rule.name, ofLogs))
   }
+  log('grouping failures of which none is like another one')
   return {
     measured: [],
     grouped: [...grouped, ...means],
     notes: [
+      describeUniqueMessages(isQuick ? 20_000 : 200_000),
       'accuracy: the share of failures whose group is exactly their cause',
       'confused: families of near misses of which two causes share a group',
     ],

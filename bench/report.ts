@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import type { Scores } from './grouping/scores.ts'
+import type { Scores } from '../server/test/labelled-failures/score-groups.ts'
 
 /** One figure: the best of several rounds, because other work on the machine can only slow a round down. */
 export type Measured = Readonly<{

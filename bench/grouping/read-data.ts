@@ -4,16 +4,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
+import type { LabelledFailure } from '../../server/test/labelled-failures/cause.ts'
 import { UnmetRequirement } from '../unmet-requirement.ts'
 
-/** `cause`: the true cause. */
-export type LabelledFailure = Readonly<{
-  cause: string
-  queue: string
-  errorClass: string
-  message: string
-  stack: string
-}>
 export type DataSet = Readonly<{ name: string; failures: readonly LabelledFailure[] }>
 export type GroupingData = Readonly<{ corpora: readonly DataSet[]; logs: readonly DataSet[] }>
 

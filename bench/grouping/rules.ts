@@ -1,10 +1,8 @@
 /** The rules that are compared: Redrive's, and those of other programs. */
-import { toCause } from '../../server/src/core/dead-letters/cause.ts'
-import { GroupIndex } from '../../server/src/core/grouping/group-index.ts'
 import { readStack } from '../../server/src/core/grouping/read-stack.ts'
-import type { Failure } from '../../server/src/core/items/item.ts'
+import type { LabelledFailure } from '../../server/test/labelled-failures/cause.ts'
+import { groupLikeStore } from '../../server/test/labelled-failures/group-like-store.ts'
 import { Drain } from './drain.ts'
-import type { LabelledFailure } from './read-data.ts'
 
 /** Forms groups of failures in the order in which they arrive. Returns the final group of each. */
 export type GroupingRule = Readonly<{
@@ -48,42 +46,4 @@ function groupWithDrain(failures: readonly LabelledFailure[]): string[] {
     miners.set(key, miner)
     return `${key}${miner.add(each.message)}`
   })
-}
-
-/**
- * As a store does: the group of the cause, or the one that the miner chooses among the groups of the queue. A
- * group that becomes part of another one is counted with that one.
- */
-export function groupLikeStore(failures: readonly LabelledFailure[]): number[] {
-  const queues = new Map<string, GroupIndex>()
-  const roots = new Map<number, number>()
-  let count = 0
-  const ids = failures.map((each) => {
-    const index = queues.get(each.queue) ?? new GroupIndex()
-    queues.set(each.queue, index)
-    const cause = toCause(toFailure(each), { name: each.queue })
-    const known = index.find(cause.fingerprint)
-    if (known !== undefined) return known
-    const match = index.match(cause)
-    if (match.kind === 'create') {
-      const id = ++count
-      index.add({ ...cause, id })
-      return id
-    }
-    if (match.kind === 'widen') {
-      index.widen(cause, match)
-      for (const id of match.merged) roots.set(id, match.id)
-    }
-    return match.id
-  })
-  const findRoot = (id: number): number => {
-    const root = roots.get(id)
-    return root === undefined ? id : findRoot(root)
-  }
-  return ids.map(findRoot)
-}
-
-function toFailure({ errorClass, message, stack }: LabelledFailure): Failure {
-  const unknown = { attempts: 1, firstFailedAt: 0, lastFailedAt: 0, worker: '' }
-  return { errorCode: '', errorClass, message, stack, ...unknown }
 }

@@ -265,6 +265,14 @@ const catalog = {
     status: 409,
     hint: 'Retry the request. Several changes of users, keys, roles or namespaces were made at the same time.',
   },
+  QUOTA_EXCEEDED: {
+    status: 403,
+    hint: 'Complete or discard items, delete queues, or ask an administrator for a larger quota of the namespace.',
+  },
+  RATE_EXCEEDED: {
+    status: 429,
+    hint: 'Retry after the seconds in Retry-After, and send fewer requests per second.',
+  },
   NAMESPACE_NOT_FOUND: { status: 404, hint: 'Check the name, or create the namespace first.' },
   NAMESPACE_EXISTS: { status: 409, hint: 'Choose another name, or update the existing namespace.' },
   NAMESPACE_IN_USE: { status: 409, hint: 'First delete its role bindings, its roles and its queues.' },

@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Access } from './access/access.ts'
 import type { IdentityProvider } from './access/tokens.ts'
 import type { ApiContext } from './api/context.ts'
-import { createAuthorize } from './api/http/access/authorize.ts'
+import { createAuthorize, type InternalAccess } from './api/http/access/authorize.ts'
 import { isSecure, noProxies, parseNetworks, type TrustedProxies } from './api/http/access/client-address.ts'
 import {
   type Certificate,
@@ -44,10 +44,15 @@ export type ApiAccess = Readonly<{
 }>
 
 /** Throws SETTING_INVALID if a list of networks has another entry. */
-export function createApiAccess(settings: Settings, access: () => Access): ApiAccess {
+export function createApiAccess(
+  settings: Settings,
+  access: () => Access,
+  onInternalRefused: InternalAccess['onRefused'],
+): ApiAccess {
   const trusted = settings.trusted_proxy
   const proxies = trusted.length === 0 ? noProxies : readNetworks('trusted_proxy', trusted)
-  const internal = { networks: readNetworks('auth.internal_networks', settings['auth.internal_networks']) }
+  const networks = readNetworks('auth.internal_networks', settings['auth.internal_networks'])
+  const internal = { networks, onRefused: onInternalRefused }
   const isRequired = settings.access === 'keys'
   const isReadOnly = settings.read_only
   const isRequestSecure = (request: IncomingMessage): boolean => isSecure(request, proxies)

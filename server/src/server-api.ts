@@ -17,6 +17,7 @@ import { listLags, toKafkaCheck } from './server-kafka.ts'
 import type { BackgroundLoops } from './server-loops.ts'
 import type { ServerOptions } from './server-options.ts'
 import type { StoreParts } from './server-store.ts'
+import type { ServerTracing } from './server-tracing.ts'
 import { toWebhookOptions } from './server-webhooks.ts'
 import { version } from './version.ts'
 export function createServerApi(
@@ -25,6 +26,7 @@ export function createServerApi(
     connection,
     clockSkew,
     letterTotals,
+    accessTotals,
     storeWrites,
     engine,
     letters,
@@ -38,6 +40,7 @@ export function createServerApi(
   watching: Watching,
   clock: ServerClock,
   tls: ServerTls | undefined,
+  traced: ServerTracing | undefined,
 ): ReturnType<typeof createApi> {
   const readStoreState = () => {
     const { isUp, publicReason, checkedAt } = connection.state()
@@ -80,8 +83,10 @@ export function createServerApi(
         readCounts: async () => connection.storage().readQueueCounts({ countMax: labelValuesMax }),
         readLetters: async () => readLetterFigures(connection.storage()),
         letterTotals,
+        accessTotals,
         storeWrites,
         pushes: pushMetrics,
+        ...(traced !== undefined && { spans: traced.metrics }),
         readDeadJobs: async () => connection.storage().listConsumerCounts(),
         readDispatch: () => peekWebhooks()?.dispatcher.counts(),
         countConnections,
@@ -90,7 +95,7 @@ export function createServerApi(
         ...(kafka.clusters.length > 0 && { listKafkaLags: () => listLags(kafka) }),
         ...(collectReports !== undefined && { collectReports }),
       }),
-    ...createApiAccess(settings, access),
+    ...createApiAccess(settings, access, (reason) => accessTotals.internal.add(reason, 1)),
     ...(tls !== undefined && { certificate: tls.certificate }),
     ...(settings['test.hooks'] && {
       routes: [...routes, ...createTestHookRoutes({ ...clock, advanceLetters: letterLoops.advance })],

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { mapSecrets } from './core/kafka/cluster.ts'
 import { toDate } from './core/time/instant.ts'
+import type { Tracing } from './core/trace/tracing.ts'
 import { createKafka } from './drivers/kafka/create-kafka.ts'
 import type { Kafka, KafkaClusterHealth } from './drivers/kafka/kafka.ts'
 import type { HealthCheck } from './ops/health/health.ts'
@@ -13,6 +14,7 @@ export function createKafkaDriver(
   { settings, log, readSecret = async (given) => given }: ServerOptions,
   { connection, engine }: StoreParts,
   clock: ServerClock,
+  tracing: Tracing | undefined,
 ): Kafka {
   return createKafka({
     clusters: settings['kafka.clusters'].map((cluster) =>
@@ -30,6 +32,7 @@ export function createKafkaDriver(
       lagMs: settings['kafka.lag_interval'],
       backoffMsMax: settings['kafka.retry_backoff_max'],
     },
+    ...(tracing !== undefined && { tracing }),
     log,
   })
 }

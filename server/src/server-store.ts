@@ -4,6 +4,7 @@ import { prepareAccess } from './access/first-start.ts'
 import { toRetention } from './config/retention.ts'
 import { maskStore } from './config/store/store-text.ts'
 import { usPerMs } from './core/time/instant.ts'
+import type { Tracing } from './core/trace/tracing.ts'
 import type { Webhooks } from './drivers/webhook/webhooks.ts'
 import { createEngine } from './engine/create-engine.ts'
 import type { Engine } from './engine/engine.ts'
@@ -13,13 +14,14 @@ import type { Letters } from './letters/letters.ts'
 import { type ClockSkew, createClockSkew } from './ops/health/clock-skew.ts'
 import { createStoreConnection, type StoreConnection } from './ops/health/store-connection.ts'
 import { logEngineEvent } from './ops/log/engine-log.ts'
+import { type AccessTotals, createAccessTotals } from './ops/metrics/access-totals.ts'
 import { countLetters, createLetterTotals, type LetterTotals } from './ops/metrics/letter-totals.ts'
 import { createPushMetrics, type PushMetrics } from './ops/metrics/push-metrics.ts'
 import { createStoreWriteTimes, type StoreWriteTimes } from './ops/metrics/store-write-times.ts'
 import { toIdentityProvider } from './server-access.ts'
 import type { ServerClock } from './server-clock.ts'
 import type { ServerOptions } from './server-options.ts'
-import { createServerWebhooks } from './server-webhooks.ts'
+import { createServerWebhooks, readConfigured } from './server-webhooks.ts'
 import type { StoreReads } from './storage/contract/storage.ts'
 import { openStorage, type StoreOptions } from './storage/open-storage.ts'
 
@@ -31,6 +33,7 @@ export type StoreParts = Readonly<{
   connection: StoreConnection
   clockSkew: ClockSkew
   letterTotals: LetterTotals
+  accessTotals: AccessTotals
   storeWrites: StoreWriteTimes
   pushMetrics: PushMetrics
   /** Throws STORE_UNAVAILABLE with the reason while the store was never open. */
@@ -50,9 +53,15 @@ export type StoreParts = Readonly<{
   onEngineEvent(listener: (event: EngineEvent) => void): void
 }>
 
-export function createStoreParts(options: ServerOptions, clock: ServerClock, owner: string): StoreParts {
+export function createStoreParts(
+  options: ServerOptions,
+  clock: ServerClock,
+  owner: string,
+  tracing: Tracing | undefined,
+): StoreParts {
   const { settings, store, log } = options
   const letterTotals = createLetterTotals()
+  const accessTotals = createAccessTotals()
   const storeWrites = createStoreWriteTimes()
   let engine: Engine | undefined
   const listeners: ((event: EngineEvent) => void)[] = []
@@ -69,7 +78,7 @@ export function createStoreParts(options: ServerOptions, clock: ServerClock, own
     open: async () => {
       const storage = await openStorage(store, toStoreOptions(options, clock))
       if (!settings['test.hooks']) clock.follow(storage.clock)
-      engine = createServerEngine(options, storage, clock, storeWrites)
+      engine = createServerEngine(options, storage, clock, { storeWrites, accessTotals, tracing })
       engine.onEvent((event) => {
         countLetters(letterTotals, event)
         logEngineEvent(log, event)
@@ -84,8 +93,8 @@ export function createStoreParts(options: ServerOptions, clock: ServerClock, own
         failedAttemptsMax: settings['auth.failed_attempts_max'],
         provider: toIdentityProvider(settings),
       })
-      webhooks = createServerWebhooks(options, storage, engine, clock, pushMetrics)
-      if (!settings.read_only) await prepareStore(options, storage, engine, clock)
+      webhooks = createServerWebhooks(options, storage, engine, clock, pushMetrics, tracing)
+      if (!settings.read_only) await prepareStore(options, storage, engine, clock, webhooks)
       if (!settings.read_only) webhooks.start()
       return storage
     },
@@ -106,6 +115,7 @@ export function createStoreParts(options: ServerOptions, clock: ServerClock, own
     connection,
     clockSkew,
     letterTotals,
+    accessTotals,
     storeWrites,
     pushMetrics,
     engine: whileOpen(() => engine),
@@ -135,16 +145,22 @@ function toStoreOptions({ settings, log }: ServerOptions, clock: ServerClock): S
   }
 }
 
-/** Creates the records that access control needs. If that fails, the store is opened again. */
+/**
+ * Creates the records that access control needs, and the configured objects of the webhook API. If that
+ * fails, the store is opened again.
+ */
 async function prepareStore(
-  { settings, onFirstKey }: ServerOptions,
+  options: ServerOptions,
   storage: StoreReads,
   engine: Engine,
   clock: ServerClock,
+  webhooks: Webhooks,
 ): Promise<void> {
+  const { settings, onFirstKey } = options
   try {
     const key = await prepareAccess({ storage, engine, clock }, settings.access === 'keys')
     if (key !== null) onFirstKey?.(key)
+    await webhooks.configure(await readConfigured(options))
   } catch (error) {
     await engine.close()
     await storage.close()
@@ -156,7 +172,11 @@ function createServerEngine(
   { settings, log }: ServerOptions,
   storage: Awaited<ReturnType<typeof openStorage>>,
   clock: ServerClock,
-  storeWrites: StoreWriteTimes,
+  {
+    storeWrites,
+    accessTotals,
+    tracing,
+  }: Pick<StoreParts, 'storeWrites' | 'accessTotals'> & { tracing: Tracing | undefined },
 ): Engine {
   return createEngine(storage, {
     clock,
@@ -165,6 +185,8 @@ function createServerEngine(
     requestsMax: settings['queue.requests_max'],
     batchMsMax: settings['queue.store_timeout'],
     isTicking: !settings.read_only,
+    onQuotaRefused: (quota, namespace) => accessTotals.quotas[quota].add(namespace, 1),
+    ...(tracing !== undefined && { tracing }),
     onWrite: (command, seconds) => storeWrites.observe({ command }, seconds),
     onError: (error) => log.warn({ err: error }, 'background work of the queues failed; will retry'),
   })

@@ -1,7 +1,11 @@
 import { defaultWebhookOptions, type WebhookOptions } from './api/webhook/options.ts'
 import { toDeliveryRules, toDispatchRules } from './config/delivery-rules.ts'
+import { toPruning } from './config/message-pruning.ts'
+import type { Secret } from './config/secrets/secret.ts'
 import type { Settings } from './config/settings/settings.ts'
 import { type Clock, usPerMs } from './core/time/instant.ts'
+import type { Tracing } from './core/trace/tracing.ts'
+import type { ConfiguredEntity, ConfiguredWebhooks } from './core/webhook/configured.ts'
 import { createWebhooks, type Webhooks } from './drivers/webhook/webhooks.ts'
 import type { Engine } from './engine/engine.ts'
 import type { PushMetrics } from './ops/metrics/push-metrics.ts'
@@ -9,7 +13,35 @@ import type { ServerOptions } from './server-options.ts'
 import type { StoreReads } from './storage/contract/storage.ts'
 export function toWebhookOptions(settings: Settings): WebhookOptions {
   const scheduleDelayUsMin = settings['webhooks.schedule_delay_min'] * usPerMs
-  return { ...defaultWebhookOptions, scheduleDelayUsMin }
+  const configured = {
+    producers: settings['webhooks.producers'].map(withoutToken),
+    channels: settings['webhooks.channels'].map(withoutToken),
+    consumers: settings['webhooks.consumers'].map(withoutToken),
+  }
+  return { ...defaultWebhookOptions, scheduleDelayUsMin, configured }
+}
+
+function withoutToken<T extends ConfiguredEntity<Secret>>({ token, ...entity }: T): Omit<T, 'token'> {
+  return entity
+}
+
+/** The configured producers, channels and consumers, with their tokens. */
+export async function readConfigured({
+  settings,
+  readSecret = async (given) => given,
+}: ServerOptions): Promise<ConfiguredWebhooks> {
+  const resolve = <T extends ConfiguredEntity<Secret>>(rows: readonly T[]) =>
+    Promise.all(
+      rows.map(async ({ token, ...row }) => ({
+        ...row,
+        ...(token !== undefined && { token: (await readSecret(token)).reveal() }),
+      })),
+    )
+  return {
+    producers: await resolve(settings['webhooks.producers']),
+    channels: await resolve(settings['webhooks.channels']),
+    consumers: await resolve(settings['webhooks.consumers']),
+  }
 }
 
 export function createServerWebhooks(
@@ -18,6 +50,7 @@ export function createServerWebhooks(
   engine: Engine,
   clock: Clock,
   metrics: PushMetrics,
+  tracing: Tracing | undefined,
 ): Webhooks {
   const isLoopbackAllowed = settings['webhooks.loopback_allowed'] ?? settings.access === 'off'
   return createWebhooks({
@@ -32,6 +65,8 @@ export function createServerWebhooks(
       batchMax: settings['webhooks.schedule_batch'],
     },
     isRecovering: settings['webhooks.recovery_enabled'],
+    ...(tracing !== undefined && { tracing }),
+    ...toPruning(settings),
     onAttempt: metrics.count,
     onError: (error) => log.warn({ err: error }, 'work on webhooks failed; will retry'),
   })

@@ -20,6 +20,7 @@ import { listen, toUrl } from './server-listen.ts'
 import { type BackgroundLoops, createBackgroundLoops } from './server-loops.ts'
 import type { ServerOptions } from './server-options.ts'
 import { createStoreParts, type StoreParts } from './server-store.ts'
+import { createServerTracing } from './server-tracing.ts'
 import { createServerWatching, type WatchingParts } from './server-watching.ts'
 import { createSystemClock } from './system-clock.ts'
 import { version } from './version.ts'
@@ -56,12 +57,22 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   // A SQLite store has only one server. After a restart it continues with its own locks instead of waiting
   // for them.
   const owner = store.kind === 'postgres' ? randomUUID() : 'the only server'
-  const parts = createStoreParts(options, clock, owner)
+  const traced = await createServerTracing(options)
+  const parts = createStoreParts(options, clock, owner, traced?.tracing)
   const loops = createBackgroundLoops(options, parts, clock, owner)
-  const kafka = createKafkaDriver(options, parts, clock)
+  const kafka = createKafkaDriver(options, parts, clock, traced?.tracing)
   const watchingParts = createServerWatching(options, parts, kafka, clock, owner)
   const { watching, watchingLoop } = watchingParts
-  const { app, drain, metrics } = await createServerApi(options, parts, loops, kafka, watching, clock, tls)
+  const { app, drain, metrics } = await createServerApi(
+    options,
+    parts,
+    loops,
+    kafka,
+    watching,
+    clock,
+    tls,
+    traced,
+  )
   try {
     await parts.connection.start()
     await listen(app, settings.host, settings.port)
@@ -69,6 +80,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     await app.close()
     const closed = Promise.resolve(parts.peekEngine()?.close()).then(() => parts.connection.stop())
     await waitForStoreClose(closed, log)
+    await traced?.tracing.stop()
     throw error
   }
   const url = toUrl(app.server.address() as AddressInfo, tls !== undefined)
@@ -86,7 +98,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const stopServer = createStop(app, drain, parts, loops, kafka, watchingParts, log)
   const stop: RunningServer['stop'] = async (graceMs) => {
     void tlsLoop?.stop()
-    return stopServer(graceMs)
+    await stopServer(graceMs)
+    await traced?.tracing.stop()
   }
   return { url, stop, reportMetrics: metrics.report }
 }

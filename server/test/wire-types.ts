@@ -111,7 +111,9 @@ export type QueueTests = [
 
 type LettersQuery = client.LetterFilter & client.LetterOrder
 type CountsQuery = Query<'/api/v1/letters/counts'>
-type GroupsQuery = client.CountedFilter & client.Page & Readonly<{ include_empty?: boolean }>
+type GroupsQuery = client.CountedFilter &
+  client.Page &
+  Readonly<{ include_empty?: boolean; lifecycle?: string | readonly string[] }>
 
 export type LetterTests = [
   Expect<SameType<client.LettersPage, Answer<'GET', '/api/v1/letters'>>>,

@@ -17,7 +17,9 @@ import type { CountedFilter, LetterFilter, Page } from './letter-wire.ts'
 
 export interface GroupCalls {
   listGroups(
-    query?: CountedFilter & Page & Readonly<{ include_empty?: boolean }>,
+    query?: CountedFilter &
+      Page &
+      Readonly<{ include_empty?: boolean; lifecycle?: string | readonly string[] }>,
     options?: CallOptions,
   ): Promise<GroupsPage>
   getGroup(id: number, options?: CallOptions): Promise<GroupReport>

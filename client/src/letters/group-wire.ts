@@ -29,7 +29,17 @@ export type LetterGroup = CommonFields &
     /** Requests with the ids of these groups mean this group. */
     merged_ids: readonly number[]
     origin: string
+    lifecycle: GroupLifecycle
   }>
+
+/** The decision of a person about a group. A resolved group that gets a letter is regressed. */
+export type GroupLifecycle = Readonly<{
+  state: string
+  changed_at: string | null
+  muted_until: string | null
+  actor: string | null
+  note: string
+}>
 export type GroupsPage = Readonly<{ groups: readonly LetterGroup[]; next_cursor: string | null }>
 export type GroupReport = LetterGroup & Readonly<{ sample: LetterSummary | null }>
 

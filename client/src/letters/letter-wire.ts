@@ -104,6 +104,8 @@ type LetterFields = Readonly<{
   kind: string
   encoding: string
   reference: string
+  /** The trace that the message belongs to. */
+  trace_id: string | null
   key: LetterKey
 }>
 

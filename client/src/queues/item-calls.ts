@@ -1,5 +1,5 @@
 /** Calls of producers and workers: produce, lease, extend, complete and retry items. */
-import type { Answer, Caller, CallOptions } from '../http/caller.ts'
+import type { Caller, CallOptions } from '../http/caller.ts'
 import type { Clock } from '../http/clock.ts'
 import { RedriveError } from '../http/error.ts'
 import { computeMsUntil, type Time, toWireDuration, toWireTime } from '../http/time.ts'
@@ -13,7 +13,7 @@ import {
   type WireLeasedItem,
 } from './item.ts'
 import { failureHeader, type ItemFailure, toFailureHeader } from './item-failure.ts'
-import { createQueueApi, type ProduceOptions } from './queue-api.ts'
+import { createQueueApi, type ProduceOptions, type TraceOptions, toTraceHeaders } from './queue-api.ts'
 import { toQueuePath } from './queue-path.ts'
 
 export type LeaseOptions = CallOptions &
@@ -69,7 +69,7 @@ export interface ItemCalls {
     queue: string,
     key: string,
     items: KeyedItem | readonly KeyedItem[],
-    options?: CallOptions & Readonly<{ window?: string }>,
+    options?: CallOptions & TraceOptions & Readonly<{ window?: string }>,
   ): Promise<ProduceOnceResult>
   /**
    * Waits for items. Not repeated if the answer is lost: items leased by the lost call return when their
@@ -111,8 +111,8 @@ const waitMsMax = 240_000
 
 export function createItemCalls(call: Caller, clock: Clock, answerMsMax: number): ItemCalls {
   const queueApi = createQueueApi(call)
-  const postV1 = (queue: string, path: string, body: object, options?: CallOptions): Promise<Answer> => {
-    const request = { method: 'POST', path: `/api/v1/${toQueuePath(queue)}/${path}`, body } as const
+  const postV1 = (queue: string, path: string, body: object, options?: CallOptions, headers = {}) => {
+    const request = { method: 'POST', path: `/api/v1/${toQueuePath(queue)}/${path}`, body, headers } as const
     return call({ ...request, isRepeatable: true }, options)
   }
   // Shorter than the client's own timeout, so that the server can still report that it did nothing.
@@ -125,10 +125,11 @@ export function createItemCalls(call: Caller, clock: Clock, answerMsMax: number)
       const body = { queue_name: queue, request_timeout, items: toList<NewItem>(items).map(toWireItem) }
       await queueApi.callOnce('queue.produce', body, options)
     },
-    produceOnce: async (queue, key, items, { window, ...options } = {}) => {
+    produceOnce: async (queue, key, items, { window, traceparent, tracestate, ...options } = {}) => {
       const wireItems = toList<KeyedItem>(items).map(toWireKeyed)
       const sent = { items: wireItems, idempotency_key: key, idempotency_window: window }
-      const { body } = await postV1(queue, 'items', sent, options)
+      const headers = toTraceHeaders({ traceparent, tracestate })
+      const { body } = await postV1(queue, 'items', sent, options, headers)
       const { partition, ids, is_repeat } = body as WireProducedItems
       return { partition, ids, isRepeat: is_repeat }
     },
@@ -164,7 +165,8 @@ async function lease(
     batch_size: countMax,
     request_timeout: toWireDuration(waitMsBound),
   }
-  const request = { method: 'POST', path: '/v1/queue.lease', body, isRepeatable: false } as const
+  const headers = { 'x-redrive-trace': '1' }
+  const request = { method: 'POST', path: '/v1/queue.lease', body, headers, isRepeatable: false } as const
   const answer = await call(
     { ...request, waitMs: waitMsBound, finalCodes: ['LEASE_TIMEOUT'] },
     options,

@@ -63,6 +63,8 @@ export type WireLeasedItem = Readonly<{
   encoding?: string
   kind?: string
   bytes?: string
+  traceparent?: string
+  tracestate?: string
 }>
 
 /** An item that this client has leased. */
@@ -74,6 +76,9 @@ export class LeasedItem extends WithPayload {
   readonly reference: string
   readonly encoding: string
   readonly kind: string
+  /** The trace of the item (W3C Trace Context); null if it has none, or an invalid one. */
+  readonly traceparent: string | null
+  readonly tracestate: string | null
 
   constructor(wire: WireLeasedItem) {
     super(wire.bytes)
@@ -83,6 +88,8 @@ export class LeasedItem extends WithPayload {
     this.reference = wire.reference ?? ''
     this.encoding = wire.encoding ?? ''
     this.kind = wire.kind ?? ''
+    this.traceparent = wire.traceparent ?? null
+    this.tracestate = wire.tracestate ?? null
   }
 }
 

@@ -14,7 +14,9 @@ export type WorkerHeartbeatOptions = Readonly<{
   send?: SendHeartbeat
   /** Default 10,000. */
   intervalMs?: number
-  /** Default: the items that wait in the queue, if the worker may read them. Null: the lag is not reported. */
+  /**
+   * Default: the items that wait in the queue, if the worker may read them. Null: the lag is not reported.
+   */
   readLag?: (() => number | null | Promise<number | null>) | null
 }>
 

@@ -1,4 +1,4 @@
-import type { Namespace, User } from '../core/access/records.ts'
+import type { Namespace, Quota, User } from '../core/access/records.ts'
 import { createKsuids } from '../core/ids/ksuid.ts'
 import type { Clock } from '../core/time/instant.ts'
 import type { Attribution } from '../engine/engine.ts'
@@ -13,7 +13,9 @@ export interface Namespaces {
   /** Rejects with NAMESPACE_EXISTS. */
   create(namespace: Omit<Namespace, 'createdAt'>, attribution: Attribution): Promise<void>
   /** Replaces the description and the tag. Rejects with NAMESPACE_NOT_FOUND. */
-  update(namespace: Omit<Namespace, 'createdAt'>, attribution: Attribution): Promise<void>
+  update(namespace: Omit<Namespace, 'createdAt' | 'quota'>, attribution: Attribution): Promise<void>
+  /** Replaces the quota. Rejects with NAMESPACE_NOT_FOUND. */
+  setQuota(name: string, quota: Quota, attribution: Attribution): Promise<void>
   /** Rejects with NAMESPACE_NOT_FOUND, or NAMESPACE_IN_USE while it has bindings, roles or queues. */
   delete(name: string, attribution: Attribution): Promise<void>
   list(page: ListPage): Promise<readonly Namespace[]>
@@ -48,10 +50,19 @@ export function createNamespaces({ storage, change, clock }: ServiceParts): Name
       }, attribution),
     update: (namespace, attribution) =>
       change(async () => {
-        const { createdAt } = await getNamespace(storage, namespace.name)
+        const existing = await getNamespace(storage, namespace.name)
         return {
-          changes: [{ change: 'put-namespace', namespace: { ...namespace, createdAt } }],
+          changes: [{ change: 'put-namespace', namespace: { ...existing, ...namespace } }],
           ...audit('namespace.update', namespace.name, { namespace }),
+        }
+      }, attribution),
+    setQuota: (name, quota, attribution) =>
+      change(async () => {
+        const existing = await getNamespace(storage, name)
+        return {
+          changes: [{ change: 'put-namespace', namespace: { ...existing, quota } }],
+          ...audit('namespace.set-quota', name, { quota, before: existing.quota ?? {} }),
+          namespace: name,
         }
       }, attribution),
     delete: (name, attribution) =>

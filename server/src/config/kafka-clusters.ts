@@ -7,7 +7,6 @@ import { type KafkaCluster, type KafkaSasl, type KafkaTls, saslMechanisms } from
 import { type ReplayMode, replayModes } from '../core/kafka/replay-queues.ts'
 import { deadTopicPatterns } from '../core/kafka/topic-patterns.ts'
 import { parseDuration } from '../core/time/duration.ts'
-import { KnownError } from '../errors.ts'
 import { Secret } from './secrets/secret.ts'
 import {
   parsePemReference,
@@ -15,6 +14,7 @@ import {
   showPemReference,
   showReference,
 } from './secrets/secret-reference.ts'
+import { refuseSetting as refuse, SettingNode } from './settings/setting-node.ts'
 
 export type KafkaClusterSettings = KafkaCluster<Secret>
 
@@ -22,20 +22,12 @@ const clusterNamePattern = /^[a-zA-Z0-9_-]{1,64}$/
 const brokerPattern = /^(\[[0-9a-fA-F:]+\]|[^\s:/@]+):\d{1,5}$/
 
 export function parseKafkaClusters(text: string): readonly KafkaClusterSettings[] {
-  const root = new Node(parseJson(text), 'kafka.clusters')
+  const root = SettingNode.parse(text, 'kafka.clusters', 'a map of clusters')
   return root.entries().map(([name, node]) => {
     if (!clusterNamePattern.test(name))
       throw refuse(`${node.path}: a cluster name has 1 to 64 letters, digits, "_" or "-"`)
     return readCluster(name, node)
   })
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    throw refuse('kafka.clusters is not a map of clusters in YAML or JSON', error)
-  }
 }
 
 const clusterFields = [
@@ -53,7 +45,7 @@ const clusterFields = [
   'keep_error_headers',
 ]
 
-function readCluster(name: string, node: Node): KafkaClusterSettings {
+function readCluster(name: string, node: SettingNode): KafkaClusterSettings {
   node.only(clusterFields)
   const brokers = node.at('brokers').list()
   const wrong = brokers.find((broker) => !brokerPattern.test(broker))
@@ -81,7 +73,7 @@ function readCluster(name: string, node: Node): KafkaClusterSettings {
   }
 }
 
-function readQueueName(node: Node): string {
+function readQueueName(node: SettingNode): string {
   const queue = node.text() ?? '{topic}'
   if (!queue.includes('{topic}')) throw refuse(`${node.path} must contain {topic}`)
   return queue
@@ -90,7 +82,7 @@ function readQueueName(node: Node): string {
 const [sessionMsMin, sessionMsMax] = [6_000, 300_000]
 
 /** The bounds are the defaults of Kafka brokers. */
-function readSessionTimeout(node: Node): number {
+function readSessionTimeout(node: SettingNode): number {
   const text = node.text() ?? '30s'
   const ms = parseMs(text)
   if (ms === undefined || ms < sessionMsMin || ms > sessionMsMax)
@@ -106,7 +98,7 @@ function parseMs(text: string): number | undefined {
   }
 }
 
-function readReplayMode(node: Node): ReplayMode {
+function readReplayMode(node: SettingNode): ReplayMode {
   const given = node.text() ?? 'topic'
   const mode = replayModes.find((each) => each === given)
   if (mode === undefined)
@@ -115,7 +107,7 @@ function readReplayMode(node: Node): ReplayMode {
 }
 
 /** `tls: true` verifies the brokers by the authorities of the system. */
-function readTls(node: Node): KafkaTls<Secret> | null {
+function readTls(node: SettingNode): KafkaTls<Secret> | null {
   if (node.isMissing || node.isText('false')) return null
   if (node.isText('true')) return { ca: null, cert: null, key: null, serverName: null }
   node.only(['ca', 'cert', 'key', 'server_name'])
@@ -131,7 +123,7 @@ function readTls(node: Node): KafkaTls<Secret> | null {
   }
 }
 
-function readSasl(node: Node): KafkaSasl<Secret> | null {
+function readSasl(node: SettingNode): KafkaSasl<Secret> | null {
   if (node.isMissing) return null
   node.only(['mechanism', 'username', 'password'])
   const given = node.at('mechanism').required().toLowerCase()
@@ -162,72 +154,4 @@ export function formatKafkaClusters(clusters: readonly KafkaClusterSettings[]): 
     ]
   })
   return JSON.stringify(Object.fromEntries(shown))
-}
-
-/** A value of the setting, with its path for error messages. */
-class Node {
-  readonly path: string
-  readonly #value: unknown
-
-  constructor(value: unknown, path: string) {
-    this.#value = value
-    this.path = path
-  }
-
-  get isMissing(): boolean {
-    return this.#value === undefined || this.#value === null
-  }
-
-  isText(text: string): boolean {
-    return String(this.#value) === text
-  }
-
-  at(name: string): Node {
-    const map = this.#value as Readonly<Record<string, unknown>> | undefined
-    const isOwn = typeof map === 'object' && map !== null && Object.hasOwn(map, name)
-    return new Node(isOwn ? map[name] : undefined, `${this.path}.${name}`)
-  }
-
-  entries(): readonly (readonly [string, Node])[] {
-    if (this.isMissing) return []
-    if (typeof this.#value !== 'object' || Array.isArray(this.#value))
-      throw refuse(`${this.path} must be a map`)
-    return Object.keys(this.#value as object).map((name) => [name, this.at(name)])
-  }
-
-  only(names: readonly string[]): void {
-    const unknown = this.entries().find(([name]) => !names.includes(name))
-    if (unknown !== undefined) throw refuse(`${unknown[1].path} is unknown; known are ${names.join(', ')}`)
-  }
-
-  text(): string | undefined {
-    if (this.isMissing) return undefined
-    if (typeof this.#value === 'object' || String(this.#value).trim() === '')
-      throw refuse(`${this.path} must be a text that is not empty`)
-    return String(this.#value)
-  }
-
-  required(): string {
-    const text = this.text()
-    if (text === undefined) throw refuse(`${this.path} is missing`)
-    return text
-  }
-
-  boolean(): boolean | undefined {
-    const text = this.text()
-    if (text === undefined) return undefined
-    if (text === 'true' || text === 'false') return text === 'true'
-    throw refuse(`${this.path} must be true or false`)
-  }
-
-  /** A list, or texts separated by commas. */
-  list(): readonly string[] {
-    if (this.isMissing) return []
-    const entries = Array.isArray(this.#value) ? this.#value.map(String) : String(this.#value).split(',')
-    return entries.map((entry) => entry.trim()).filter((entry) => entry !== '')
-  }
-}
-
-function refuse(message: string, cause?: unknown): KnownError {
-  return new KnownError('SETTING_INVALID', message, cause)
 }

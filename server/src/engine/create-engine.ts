@@ -1,5 +1,7 @@
 import type { QueueName } from '../core/ids/ids.ts'
 import { addDuration, type Clock } from '../core/time/instant.ts'
+import { addTraceHeaders } from '../core/trace/trace-headers.ts'
+import type { Tracing } from '../core/trace/tracing.ts'
 import { KnownError } from '../errors.ts'
 import type { Command, Storage } from '../storage/contract/storage.ts'
 import { createQueueNotFoundError } from '../storage/shared/items/queue-checks.ts'
@@ -10,9 +12,13 @@ import { createLeaseCallRecorder, type LeaseCallRecorder } from './leases/lease-
 import { createLoop } from './loop.ts'
 import { createQueueAdmin } from './queues/queue-admin.ts'
 import { QueueRuntimes } from './queues/queue-runtimes.ts'
+import { createQuotas, type QuotaName, type Quotas, sumPayloads } from './quotas/quotas.ts'
 import { createRedactedEngine, createScopedEngine } from './scoped-engine.ts'
 import { readWithin } from './timing/deadline.ts'
 import { createDueScheduler, type DueScheduler } from './timing/due-scheduler.ts'
+import { LeasedTraces } from './tracing/leased-traces.ts'
+import { type ItemCalls, traceItemCalls } from './tracing/trace-item-calls.ts'
+import { createWriteObserver } from './tracing/trace-writes.ts'
 import { createWriter, type Writer } from './writes/writer.ts'
 
 export type EngineOptions = Readonly<{
@@ -26,8 +32,12 @@ export type EngineOptions = Readonly<{
   batchMsMax?: number
   /** False: time passes only when `advance` is called. */
   isTicking?: boolean
+  /** Undefined: no spans are created. */
+  tracing?: Tracing
   /** Called with the time that the store took for a write, and the kind of its main command. */
   onWrite?(command: Command['op'], seconds: number): void
+  /** Called when a call was refused because of the quota of its namespace. */
+  onQuotaRefused?(quota: QuotaName, namespace: string): void
   /** Called when background work failed. It will be tried again. */
   onError?(error: unknown): void
 }>
@@ -37,6 +47,9 @@ const refreshMs = 1_000
 
 /** How often lease calls are recorded for other servers. */
 const recordMs = 5_000
+
+/** How often the server looks for deletions of queues that another one began and did not finish. */
+const finishDeletionsMs = 5_000
 
 type Parts = Readonly<{
   storage: Storage
@@ -51,6 +64,8 @@ type Parts = Readonly<{
   runtimes: QueueRuntimes
   leaseCalls: LeaseCallRecorder
   available: Emitter<QueueName>
+  quotas: Quotas
+  leased: LeasedTraces
 }>
 
 export function createEngine(storage: Storage, options: EngineOptions): Engine {
@@ -62,25 +77,34 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
   })
   const refreshing = createLoop(refreshMs, () => runtimes.refreshWaiting(), onError)
   const recording = createLoop(recordMs, () => leaseCalls.pass(), onError)
+  const deleting = createLoop(finishDeletionsMs, () => engine.finishQueueDeletions(), onError)
   if (options.isTicking ?? true) {
     scheduler.start()
     refreshing.start()
     recording.start()
+    deleting.start()
   }
   const engine: Engine = {
     ...createQueueAdmin(parts),
-    ...createItemCalls(parts),
+    ...(options.tracing === undefined
+      ? createItemCalls(parts)
+      : traceItemCalls(createItemCalls(parts), options.tracing, parts.leased)),
     ...createReads(parts),
     write: writer.write,
     onEvent: events.subscribe,
+    quotas: parts.quotas,
     onAvailable: available.subscribe,
     hold: (queue, isHeld) => runtimes.hold(queue, isHeld),
-    advance: () => scheduler.advance(),
+    advance: async () => {
+      await scheduler.advance()
+      await engine.finishQueueDeletions()
+    },
     recordLeaseCalls: () => leaseCalls.pass(),
     close: async () => {
       const finished = runtimes.finish(new KnownError('SHUTTING_DOWN', 'the server is shutting down'))
       stopListening()
-      await Promise.all([finished, scheduler.stop(), refreshing.stop(), recording.stop(), announcer.stop()])
+      const loops = [scheduler, refreshing, recording, deleting, announcer]
+      await Promise.all([finished, ...loops.map((loop) => loop.stop())])
     },
     readableIn: (namespaces) => createRedactedEngine(engine, storage, namespaces),
     within: (namespaces) => {
@@ -93,10 +117,11 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
 
 function createParts(storage: Storage, options: EngineOptions): Parts {
   const { clock, random = Math.random, requestsMax = 100, batchMsMax = 3_000 } = options
-  const { elapsedUs, onWrite, onError = () => {} } = options
+  const { elapsedUs, onWrite, tracing, onQuotaRefused = () => {}, onError = () => {} } = options
   const announcer = createAnnouncer(storage, onError)
   const events: EventEmitter = createEmitter(onError)
   const available: Emitter<QueueName> = createEmitter(onError)
+  const leased = new LeasedTraces()
   // The writer, the scheduler and the runtimes call each other: the writer only once something was written.
   const writer = createWriter({
     storage,
@@ -109,6 +134,9 @@ function createParts(storage: Storage, options: EngineOptions): Parts {
     onStored: () => scheduler.wakeBy(clock.now()),
     onEvent: events.emit,
     ...(onWrite !== undefined && { onWrite }),
+    ...(tracing !== undefined && {
+      onCommitted: createWriteObserver({ tracing, storage, leased, onError }),
+    }),
     onError,
   })
   const scheduler: DueScheduler = createDueScheduler({
@@ -129,15 +157,30 @@ function createParts(storage: Storage, options: EngineOptions): Parts {
     onError,
   })
   const leaseCalls = createLeaseCallRecorder({ writer, clock, listCalls: () => runtimes.listLeaseCalls() })
-  const running = { announcer, available, events, writer, scheduler, runtimes, leaseCalls }
+  const quotas = createQuotas({ storage, onRefused: onQuotaRefused, onError })
+  const running = { announcer, available, events, writer, scheduler, runtimes, leaseCalls, leased, quotas }
   return { storage, clock, random, batchMsMax, onError, ...running }
 }
 
-type ItemCalls = Pick<Engine, 'produce' | 'lease' | 'complete' | 'retry' | 'extend'>
-
-function createItemCalls({ clock, random, batchMsMax, onError, scheduler, runtimes }: Parts): ItemCalls {
+function createItemCalls({
+  clock,
+  random,
+  batchMsMax,
+  onError,
+  scheduler,
+  runtimes,
+  quotas,
+}: Parts): ItemCalls {
   return {
-    produce: (queue, items, call = {}) => runtimes.use(queue, (runtime) => runtime.produce(items, call)),
+    produce: (queue, items, call = {}) => {
+      const traced = call.trace === undefined ? items : addTraceHeaders(items, call.trace)
+      return runtimes.use(queue, (runtime) => {
+        const { namespace } = runtime.queue
+        const admitted = quotas.admit(namespace, items.length, () => sumPayloads(items))
+        if (admitted === undefined) return runtime.produce(traced, call)
+        return admitted.then((release) => runtime.produce(traced, call).finally(release))
+      })
+    },
     lease: (queue, options) =>
       runtimes.use(queue, (runtime) => {
         const current = runtime.waitUntilCurrent()

@@ -14,6 +14,7 @@ import type { Item, Leased } from '../core/items/item.ts'
 import type { NewQueue, PolicyChanges, Queue } from '../core/items/queue.ts'
 import type { RetryRequest } from '../core/items/transitions.ts'
 import type { Instant } from '../core/time/instant.ts'
+import type { TraceContext } from '../core/trace/trace-context.ts'
 import type { AuditEntry } from '../storage/contract/audit.ts'
 import type { PartitionCounts } from '../storage/contract/counts.ts'
 import type {
@@ -25,20 +26,27 @@ import type {
 } from '../storage/contract/items.ts'
 import type { QueuesQuery } from '../storage/contract/queues.ts'
 import type { EngineEvent } from './events.ts'
+import type { Quotas } from './quotas/quotas.ts'
 import type { Writer } from './writes/writer.ts'
 
 export interface Engine {
   createQueue(queue: NewQueue, attribution?: Attribution): Promise<Queue>
   updateQueue(name: QueueName, changes: PolicyChanges, attribution?: Attribution): Promise<Queue>
   /**
-   * Rejects requests that wait in the queue with QUEUE_SHUTTING_DOWN. Unless forced, rejects with
-   * QUEUE_HOLDS_LETTERS if the queue has open letters.
+   * Rejects requests that wait in the queue with QUEUE_SHUTTING_DOWN. If this server dies before the end,
+   * another one or the next one finishes the deletion. Unless forced, rejects with QUEUE_HOLDS_LETTERS if the
+   * queue has open letters.
    */
   deleteQueue(
     name: QueueName,
     attribution?: Attribution,
     how?: Readonly<{ isForced: boolean }>,
   ): Promise<void>
+  /**
+   * Finishes deletions of queues that another server or an earlier call began and that made no progress for
+   * 15 s. A pass of the background work.
+   */
+  finishQueueDeletions(): Promise<void>
   getQueue(name: QueueName): Promise<Queue | null>
   /**
    * Reads the queue and its counts from the store, so that changes by other servers apply here. Rejects with
@@ -120,6 +128,8 @@ export interface Engine {
    * on others.
    */
   write: Writer['write']
+  /** The quotas of namespaces, for layers that add items by `write`, and for the API. */
+  readonly quotas: Quotas
   /**
    * Calls the listener for each event of a committed write. Returns a function that ends the subscription.
    */
@@ -154,7 +164,8 @@ export type Attribution = Pick<
   'actor' | 'reason' | 'requestId' | 'namespace' | 'address' | 'keyPrefix'
 >
 
-export type CallOptions = Readonly<{ timeoutMs?: number; signal?: AbortSignal }>
+/** `trace`: the span of the caller. The items of a produce call get it as headers. */
+export type CallOptions = Readonly<{ timeoutMs?: number; signal?: AbortSignal; trace?: TraceContext }>
 export type ProduceOptions = CallOptions &
   Readonly<{
     partition?: number
@@ -171,6 +182,7 @@ export type LeaseOptions = Readonly<{
   countMax: number
   timeoutMs: number
   signal?: AbortSignal
+  trace?: TraceContext
   /** Called before items are assigned: the client may have disconnected before the signal aborts. */
   isConnected?: () => boolean
 }>

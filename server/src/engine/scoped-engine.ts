@@ -58,11 +58,13 @@ export function createScopedEngine({ engine, storage, peekQueue, namespaces }: S
     within: (inner) => engine.within(intersectScope(namespaces, inner)),
     // Layers that write commands of their own check them.
     write: engine.write,
+    quotas: engine.quotas,
     onEvent: engine.onEvent,
     onAvailable: engine.onAvailable,
     hold: engine.hold,
     advance: engine.advance,
     recordLeaseCalls: engine.recordLeaseCalls,
+    finishQueueDeletions: engine.finishQueueDeletions,
     close: engine.close,
   }
 }

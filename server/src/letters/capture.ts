@@ -10,7 +10,8 @@
 import { randomUUID } from 'node:crypto'
 import { type QueueName, toRootId } from '../core/ids/ids.ts'
 import type { Clock } from '../core/time/instant.ts'
-import type { Attribution, Engine } from '../engine/engine.ts'
+import type { Attribution } from '../engine/engine.ts'
+import { sumPayloads } from '../engine/quotas/quotas.ts'
 import { isCallersFault, KnownError } from '../errors.ts'
 import type { ImportResult, ItemToImport } from '../storage/contract/items.ts'
 import type { Command, StoreReads } from '../storage/contract/storage.ts'
@@ -30,14 +31,19 @@ type Step = {
   resolve(captured: readonly Captured[]): void
   reject(error: unknown): void
 }
-type CaptureLane = { readonly lane: BatchLane<Step>; readonly partitions: number; next: number }
+type CaptureLane = {
+  readonly lane: BatchLane<Step>
+  readonly namespace: string
+  readonly partitions: number
+  next: number
+}
 
 /** One batch is written while the callers of the other one send their next letters. */
 const batchesMax = 2
 
 export class Capture {
   readonly #storage: StoreReads
-  readonly #engine: Pick<Engine, 'write'>
+  readonly #engine: LettersParts['engine']
   readonly #clock: Clock
   readonly #lanes = new Map<string, Promise<CaptureLane>>()
 
@@ -56,6 +62,26 @@ export class Capture {
     const items = letters.map(toItemToImport)
     // Check all items before storing any, so that only a failure of the store can leave the call half done.
     checkCommand({ op: 'import', queue, partition: 0, items, now: this.#clock.now() })
+    const release = await this.#admit(queue, items)
+    try {
+      return await this.#captureItems(queue, items, attribution)
+    } finally {
+      release()
+    }
+  }
+
+  /** Rejects with QUOTA_EXCEEDED. Returns a function to call when the items are written. */
+  async #admit(queue: QueueName, items: readonly ItemToImport[]): Promise<() => void> {
+    const { quotas } = this.#engine
+    const { namespace } = await this.#getLane(queue)
+    return (await quotas?.admit(namespace, items.length, () => sumPayloads(items))) ?? (() => {})
+  }
+
+  async #captureItems(
+    queue: QueueName,
+    items: readonly ItemToImport[],
+    attribution: Attribution | undefined,
+  ): Promise<readonly Captured[]> {
     const captured: Captured[] = []
     while (captured.length < items.length) {
       const { step } = takeStep(
@@ -125,6 +151,7 @@ export class Capture {
     const found = await this.#storage.getQueue(queue)
     if (found === null) throw createQueueNotFoundError(queue)
     const captureLane: CaptureLane = {
+      namespace: found.namespace,
       partitions: found.partitions,
       next: 0,
       lane: new BatchLane<Step>({ weightMax: stepLettersMax, batchesMax }, (batch) =>

@@ -35,7 +35,7 @@ export function createLetters(given: LettersParts): Letters {
     const scoped = namespaces === null ? storage : scopeStorage(storage, namespaces)
     const seen = readable === null ? scoped : redactStorage(scoped, readable)
     const service = new CampaignService({ ...parts, storage: seen, changes })
-    const inView = readable === null ? service : limitCampaigns(service, readable)
+    const inView = readable === null ? service : limitCampaigns(service, scoped, readable)
     const view =
       namespaces === null
         ? { ...letters, ...createSearch(seen), ...createUndo(seen, actions), campaigns: inView }

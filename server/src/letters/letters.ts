@@ -32,7 +32,7 @@ import type {
   RestoreResult,
 } from '../storage/contract/letters.ts'
 import type { CauseFacts, CausesPage } from './grouping/causes.ts'
-import type { PinnedSubject } from './grouping/group-actions.ts'
+import type { GroupDecision, PinnedSubject } from './grouping/group-actions.ts'
 import type { GroupJobs } from './grouping/group-jobs.ts'
 import type { RulesPreview } from './grouping/preview-rules.ts'
 import type { LetterLabel } from './labels.ts'
@@ -83,6 +83,8 @@ export interface Letters {
   mergeCauses(into: string, causeKeys: readonly string[], attribution: Attribution): Promise<string>
   /** Shows a group, or all groups of a cause, with this title; null: with the learned one. */
   pinTitle(subject: PinnedSubject, title: string | null, attribution: Attribution): Promise<void>
+  /** Acknowledges, mutes, resolves or reopens a group. Returns the group that is shown. */
+  decideGroup(groupId: GroupId, decision: GroupDecision, attribution: Attribution): Promise<GroupId>
   /** Background work on groups: regrouping a dead queue, and splits. */
   readonly groupJobs: GroupJobs
   /** Shows the effect of rules on the newest letters of a dead queue, without changing anything. */

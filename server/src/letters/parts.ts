@@ -5,8 +5,11 @@ import type { StoreReads } from '../storage/contract/storage.ts'
 /** Dependencies of the letters layer. */
 export type LettersParts = Readonly<{
   storage: StoreReads
-  /** `readLastLeaseCallAt` is absent if no server runs, as in commands that open the store themselves. */
-  engine: Pick<Engine, 'write'> & Partial<Pick<Engine, 'readLastLeaseCallAt'>>
+  /**
+   * `readLastLeaseCallAt` and `quotas` are absent if no server runs, as in commands that open the store
+   * themselves.
+   */
+  engine: Pick<Engine, 'write'> & Partial<Pick<Engine, 'readLastLeaseCallAt' | 'quotas'>>
   clock: Clock
   /** Unique name of this server in cluster-wide locks; default: a random UUID. */
   owner?: string

@@ -110,7 +110,7 @@ function scopeGroupJobs({ letters, storage }: ScopedLettersParts): GroupJobs {
   }
 }
 
-type GroupActions = Pick<Letters, 'mergeGroups' | 'mergeCauses' | 'pinTitle'>
+type GroupActions = Pick<Letters, 'mergeGroups' | 'mergeCauses' | 'pinTitle' | 'decideGroup'>
 
 /**
  * A cause spans namespaces. A merge changes it everywhere, so its groups must all be visible to the caller.
@@ -149,6 +149,10 @@ function scopeGroupActions({ letters, storage }: ScopedLettersParts): GroupActio
       for (const key of [into, ...causeKeys]) causes.add(await readKey(key))
       await checkCauses([...causes])
       return letters.mergeCauses(into, causeKeys, attribution)
+    },
+    decideGroup: async (groupId, decision, attribution) => {
+      await readGroup(groupId)
+      return letters.decideGroup(groupId, decision, attribution)
     },
     pinTitle: async (subject, title, attribution) => {
       if ('groupId' in subject) {

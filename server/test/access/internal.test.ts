@@ -26,6 +26,7 @@ const createRoute = (path: `/${string}`) =>
 
 describe('the internal paths', () => {
   let key = ''
+  const refusals: string[] = []
   let close: () => Promise<void>
   let access: ReturnType<typeof createAccess>
   beforeAll(async () => {
@@ -47,7 +48,10 @@ describe('the internal paths', () => {
       isReadOnly: false,
       proxies: noProxies,
       isSecure: () => false,
-      internal: { networks: parseNetworks(networks) ?? noProxies },
+      internal: {
+        networks: parseNetworks(networks) ?? noProxies,
+        onRefused: (reason) => refusals.push(reason),
+      },
     })
     const routes = [createRoute('/internal/v1/thing'), createRoute('/api/v1/thing')]
     const { url } = await startTestApi({ routes, authorize })
@@ -62,6 +66,7 @@ describe('the internal paths', () => {
     expect((await get('/api/v1/thing', headers)).status).toBe(401)
     expect((await get('/internal/v1/thing', { 'x-internal-api-key': 'wrong' })).status).toBe(403)
     expect((await get('/internal/v1/thing', {})).status).toBe(401)
+    expect(refusals.splice(0)).toEqual(['invalid_key'])
   })
 
   it('an address outside of the internal networks is refused, whatever its key', async () => {
@@ -69,5 +74,16 @@ describe('the internal paths', () => {
     const answer = await get('/internal/v1/thing', { authorization: `Bearer ${key}` })
     expect([answer.status, answer.body.error.code]).toEqual([403, 'ACCESS_DENIED'])
     expect((await get('/api/v1/thing', { authorization: `Bearer ${key}` })).status).toBe(200)
+    expect(refusals.splice(0)).toEqual(['ip_denied'])
   })
+
+  it.each(['/internal/%76%31/thing', '/%69nternal/v1/thing', '/internal/v1/%74hing'])(
+    'the path %s is an internal path, too',
+    async (path) => {
+      const get = await start(['10.0.0.0/8'])
+      const answer = await get(path, { authorization: `Bearer ${key}` })
+      expect(answer.status).toBe(403)
+      expect(refusals.splice(0)).toEqual(['ip_denied'])
+    },
+  )
 })

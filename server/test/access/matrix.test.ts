@@ -13,11 +13,13 @@ const unlimited = { 'auth.failed_attempts_max': 100_000 }
 type Outcome = 'missing' | 'refused' | 'denied' | 'passed'
 
 /** The status of each outcome in a dialect. The Queue API has its own codes. */
-const statuses: Readonly<Record<Exclude<Outcome, 'passed'>, Readonly<{ queue: number; other: number }>>> = {
-  missing: { queue: 403, other: 401 },
-  refused: { queue: 401, other: 403 },
-  denied: { queue: 403, other: 403 },
+type Kind = 'queue' | 'internal' | 'other'
+const statuses: Readonly<Record<Exclude<Outcome, 'passed'>, Readonly<Record<Kind, number>>>> = {
+  missing: { queue: 403, internal: 401, other: 401 },
+  refused: { queue: 401, internal: 401, other: 403 },
+  denied: { queue: 403, internal: 403, other: 403 },
 }
+const kinds: Readonly<Record<string, Kind>> = { 'queue-api': 'queue', internal: 'internal' }
 
 describeKeysServer('the matrix of routes and credentials', 'SQLite memory', unlimited, (server) => {
   const send = async (row: Route, headers: Record<string, string>): Promise<number> => {
@@ -42,7 +44,7 @@ describeKeysServer('the matrix of routes and credentials', 'SQLite memory', unli
     for (const row of guarded) {
       const status = await send(row, headers)
       const outcome = toOutcome(row)
-      const kind = row.dialect.name === 'queue-api' ? 'queue' : 'other'
+      const kind = kinds[row.dialect.name] ?? 'other'
       const isRefusal = status === 401 || status === 403
       found.push(`${row.method} ${row.path}: ${isRefusal ? status : 'passed'}`)
       const wanted = outcome === 'passed' ? outcome : statuses[outcome][kind]

@@ -8,6 +8,7 @@ type Operation = {
   summary: string
   tags: string[]
   'x-permission': string
+  security?: object[]
   parameters?: { name: string; in: string; required?: boolean; schema?: { default?: unknown } }[]
   requestBody?: { required: boolean; content: Record<string, unknown> }
   responses: Record<string, unknown>
@@ -15,6 +16,8 @@ type Operation = {
 type OpenApi = {
   openapi: string
   tags: { name: string }[]
+  security: object[]
+  components: { securitySchemes: Record<string, object> }
   paths: Record<string, Record<string, Operation>>
 }
 
@@ -65,6 +68,28 @@ describe('the OpenAPI description', () => {
     expect(paths['/v1/queue.retry']?.post?.parameters).toMatchObject([
       { name: 'X-Redrive-Error', in: 'header', required: false },
     ])
+  })
+
+  it('each request body in the OpenAPI description has a media type that generators of clients know', async () => {
+    const { paths } = await readOpenApi()
+    const known = ['application/json', 'application/x-www-form-urlencoded', 'application/octet-stream']
+    const bodies = Object.values(paths).flatMap((methods) =>
+      Object.values(methods).flatMap(({ operationId, requestBody }) =>
+        requestBody === undefined ? [] : [{ operationId, types: Object.keys(requestBody.content) }],
+      ),
+    )
+    expect(bodies.length).toBeGreaterThan(50)
+    expect(bodies.filter(({ types }) => !types.some((type) => known.includes(type)))).toEqual([])
+  })
+
+  it('the OpenAPI description names the credentials, and the operations that need none', async () => {
+    const { paths, security, components } = await readOpenApi()
+    expect(security).toEqual([{}, { bearer: [] }, { apiKey: [] }, { session: [] }])
+    expect(components.securitySchemes).toMatchObject({ bearer: { scheme: 'bearer' } })
+    expect(paths['/health']?.get?.security).toEqual([{}])
+    const internal = [...security, { internalKey: [] }]
+    expect(paths['/internal/v1/dlq']?.get?.security).toEqual(internal)
+    expect(paths['/api/v1/queues']?.get).not.toHaveProperty('security')
   })
 
   it('the OpenAPI description marks optional request bodies', async () => {

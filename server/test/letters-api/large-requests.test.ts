@@ -44,6 +44,33 @@ describeLettersServers('large requests over HTTP', (api) => {
     expect(JSON.parse(line ?? '').payload.text).toBe(json)
   })
 
+  it('the messages of a dead-letter topic have their payloads as they were stored', async () => {
+    const { dead } = await api.createQueues()
+    const json = `[12345678901234567890,${'[],'.repeat(100_000)}[]]`
+    const text = 'ü\u0001"'.repeat(100_000)
+    const given = [json, text, '{"n":1}', 'plain']
+    const ids: string[] = []
+    for (const original_value of given) ids.push(...(await api.capture(dead, { original_value })))
+    const answer = await fetch(`${api.url}/internal/v1/dlq?topic=${dead}`)
+    const body = await answer.text()
+    // A large payload is sent as it was stored, with all digits.
+    expect(body).toContain('12345678901234567890')
+    const page = JSON.parse(body)
+    expect(page).toMatchObject({ nextCursor: null, hasNext: false })
+    const byId = new Map<string, unknown>(
+      page.messages.map((message: { id: string; original_value: object }) => [
+        message.id,
+        message.original_value,
+      ]),
+    )
+    expect(ids.map((id) => byId.get(id))).toMatchObject([
+      { json: JSON.parse(json), bytes: json.length, is_truncated: false },
+      { text, is_truncated: false },
+      { json: { n: 1 } },
+      { text: 'plain' },
+    ])
+  })
+
   it('a large JSON body is captured exactly as it was written, with the digits of its numbers', async () => {
     const { dead } = await api.createQueues()
     const value = `[${'12345678901234567890, '.repeat(20_000)}1]`

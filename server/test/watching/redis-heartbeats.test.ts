@@ -73,7 +73,7 @@ describe('heartbeats in Redis', needs(redis), () => {
   const rules = async (watch: Watch) => (await watch.readFindings()).map(({ rule }) => rule)
   const list = () => storage.listWorkers({ countMax: 100 })
 
-  it('a worker of the client is found with its state, and its key ends by itself', async () => {
+  it('a worker of the client is found with its state, and its key ends after 30 s', async () => {
     await send({ lastMessageAt: new Date(clock.at / 1_000 - 5_000).toISOString() })
     expect(await writer.ttl('worker:payout:host:1')).toBeGreaterThan(20)
     expect(await writer.ttl('worker:payout:host:1')).toBeLessThanOrEqual(30)

@@ -120,6 +120,41 @@ describeWebhookServers('jobs', settings, ({ server, send, setUp, broadcast, toke
     expect((await send('GET', jobPath('c3', 'k', id), { headers })).status).toBe(404)
   })
 
+  it('a queued job that was dead before shows the payload and the headers of its message', async () => {
+    await setUp('c3b', 'k', 'pull')
+    const given = { 'X-Broker-Metadata-Headers': 'X-Order', 'X-Order': '7' }
+    await broadcast('c3b', given, '{"order":7}')
+    const message = { Payload: '{"order":7}', Headers: { 'X-Order': '7' } }
+    const [job] = await queued('c3b', 'k')
+    expect(job).toMatchObject({ Message: message })
+    const id = job?.ID ?? ''
+    await move('c3b', 'k', id, { NextState: 'INFLIGHT' })
+    await move('c3b', 'k', id, { NextState: 'DEAD' })
+    const requeueUrl = `${jobPath('c3b', 'k', id)}/requeue-dead-job`
+    expect((await send('POST', requeueUrl, { headers: tokens('c3b', 'k') })).status).toBe(202)
+    expect(await queued('c3b', 'k')).toMatchObject([{ ID: id, Message: message }])
+  })
+
+  it('a list of queued jobs ends with the job whose payload reaches 16 MiB', async () => {
+    await setUp('c3c', 'k', 'pull')
+    // JSON writes these characters with six characters or with two bytes each.
+    const payloads = ['\u0001', 'ü', 'x'].map((character) => character.repeat(6 * 2 ** 20))
+    for (const [index, payload] of payloads.entries()) {
+      const sent = { 'X-Broker-Message-ID': `m${index}`, 'X-Broker-Message-Priority': String(9 - index) }
+      expect((await broadcast('c3c', sent, payload)).status).toBe(201)
+    }
+    const list = async (count: number) =>
+      (await queued('c3c', 'k', count)) as unknown as { ID: string; Message: { Payload: string } }[]
+    const first = await list(2)
+    expect(first.map(({ Message }) => Message.Payload === payloads[0])).toEqual([true, false])
+    expect(first[1]?.Message.Payload === payloads[1]).toBe(true)
+    for (const NextState of ['INFLIGHT', 'DELIVERED'])
+      await move('c3c', 'k', first[0]?.ID ?? '', { NextState })
+    expect((await list(2)).map(({ Message }) => payloads.indexOf(Message.Payload))).toEqual([1, 2])
+    const { json } = await send('GET', '/channel/c3c/message/m0')
+    expect(json.Payload === payloads[0]).toBe(true)
+  })
+
   it('a pull job that is not answered in time is queued again, and dies when its retries are used', async () => {
     const id = await pullJob('c4')
     for (const expected of ['QUEUED', 'DEAD']) {

@@ -119,8 +119,8 @@ function registerRoute(
         return
       }
       // Most credentials are known in memory: a promise per request would slow them.
-      if (caller instanceof Promise) caller.then((found) => admit(found, request, done), done)
-      else admit(caller, request, done)
+      if (caller instanceof Promise) caller.then((found) => admit(found, request, context, done), done)
+      else admit(caller, request, context, done)
     },
     preParsing: (request, reply, payload, done) => {
       const limits = { capacity: capacities.bodies, bytesMax }
@@ -148,10 +148,20 @@ function registerRoute(
   })
 }
 
-function admit(caller: Caller, request: FastifyRequest, done: (error?: Error) => void): void {
+function admit(
+  caller: Caller,
+  request: FastifyRequest,
+  context: ApiContext,
+  done: (error?: Error) => void,
+): void {
   request.caller = caller
+  const row = request.route
   try {
-    request.route?.dialect.prepare?.(request)
+    row?.dialect.prepare?.(request)
+    // Callers who may act in all namespaces use the quota of none.
+    const namespaces =
+      row === null || row.permission === 'public' ? null : caller.listNamespaces(row.permission)
+    if (namespaces !== null) context.engine().quotas.countRequest(namespaces)
   } catch (error) {
     done(error as Error)
     return

@@ -23,12 +23,13 @@ function hideContent(context: ApiContext, caller: Caller): ApiContext {
   const lists = contentPermissions.map((permission) => caller.listNamespaces(permission))
   if (lists.includes(null)) return context
   const readable = lists.flatMap((list) => list ?? [])
-  const { storage, engine, letters } = context
+  const { storage, engine, letters, webhooks } = context
   return {
     ...context,
     storage: () => redactStorage(storage(), readable),
     engine: () => engine().readableIn(readable),
     letters: () => letters().readableIn(readable),
+    webhooks: () => webhooks().within(redactStorage(storage(), readable)),
   }
 }
 

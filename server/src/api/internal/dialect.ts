@@ -1,6 +1,5 @@
 /** `/internal/v1`: the operations API of workers on Kafka. Its errors have the format of RFC 9457. */
 import { Type } from 'typebox'
-import type { KnownError } from '../../errors.ts'
 import type { Dialect } from '../http/answers/dialect.ts'
 import { InvalidRequest } from '../http/validation/invalid-request.ts'
 import { v1 } from '../v1/dialect.ts'
@@ -42,15 +41,17 @@ export const internal: Dialect = {
   }),
 
   renderError: (error, { requestId, path }) => {
-    const code = toCode(error)
+    // In this dialect a wrong key is answered like a missing one.
+    const status = error.code === 'CREDENTIAL_REFUSED' ? 401 : error.status
+    const code = toCode(status)
     const violations = error instanceof InvalidRequest ? { violations: error.faults } : {}
     return {
-      status: error.status,
+      status,
       contentType: 'application/problem+json; charset=utf-8',
       body: JSON.stringify({
         type: `urn:redrive:error:${code}`,
         title: titles[code],
-        status: error.status,
+        status,
         detail: `${error.publicMessage}. ${error.hint}`,
         instance: path,
         error_code: code,
@@ -73,7 +74,7 @@ const titles: Readonly<Record<(typeof codes)[number], string>> = {
   INTERNAL_ERROR: 'The request failed',
 }
 
-function toCode({ status }: KnownError): (typeof codes)[number] {
+function toCode(status: number): (typeof codes)[number] {
   switch (status) {
     case 401:
       return 'UNAUTHENTICATED'

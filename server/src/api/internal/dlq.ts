@@ -11,6 +11,7 @@ import { createAttribution } from '../http/attribution.ts'
 import { exactlyOneOf } from '../http/openapi/annotations.ts'
 import { route } from '../http/route.ts'
 import { InvalidRequest } from '../http/validation/invalid-request.ts'
+import { sendParts, writeJsonParts, writeListParts } from '../http/wire/json-parts.ts'
 import { describeSharedTopic, findSharedTopics, refuseSharedTopics } from '../v1/kafka/shared-topics.ts'
 import { describeRefusal } from '../v1/letters/letter-results.ts'
 import { pageQuery, readCursor, writeCursor } from '../v1/values/cursor.ts'
@@ -42,6 +43,7 @@ const Force = Type.Optional(
 )
 
 const tag = 'internal'
+const jsonType = 'application/json; charset=utf-8'
 const inPath = Type.Object({ topic: Topic, offset: Offset })
 const place = { partition: Partition, cluster: ClusterName }
 
@@ -55,6 +57,7 @@ export const internalDlqRoutes = [
     tag,
     dialect: internal,
     slowMs: 5_000,
+    answerKind: 'large',
     schema: {
       querystring: pageQuery({ topic: Topic, cluster: ClusterName }, { default: 50, max: 200 }),
       response: {
@@ -65,7 +68,7 @@ export const internalDlqRoutes = [
         }),
       },
     },
-    handler: async ({ query: { topic, cluster, cursor, limit } }, _reply, context) => {
+    handler: async ({ query: { topic, cluster, cursor, limit } }, reply, context) => {
       const list = 'internal-messages'
       const [value, id] = cursor === undefined ? [] : readCursor(cursor, list, ['number', 'string'])
       const page = await context.letters().list({
@@ -77,11 +80,11 @@ export const internalDlqRoutes = [
         ...(value !== undefined && id !== undefined && { after: { value, id } }),
       })
       const { next } = page
-      return {
-        messages: page.letters.map(viewInternalMessage),
-        nextCursor: next === null ? null : writeCursor(list, [next.value, next.id]),
-        hasNext: next !== null,
-      }
+      const nextCursor = next === null ? null : writeCursor(list, [next.value, next.id])
+      const messages = []
+      for (const letter of page.letters) messages.push(await viewInternalMessage(letter, context))
+      const parts = writeListParts('messages', messages, { nextCursor, hasNext: next !== null })
+      return sendParts(reply, jsonType, parts)
     },
   }),
 
@@ -94,15 +97,16 @@ export const internalDlqRoutes = [
     summary: 'Returns the letter of a record of a dead-letter topic.',
     tag,
     dialect: internal,
+    answerKind: 'large',
     schema: {
       params: inPath,
       querystring: Type.Object(place, { additionalProperties: false }),
       response: { 200: InternalMessage },
     },
-    handler: async ({ params, query }, _reply, context) => {
+    handler: async ({ params, query }, reply, context) => {
       const found = await context.letters().find(await findRecord({ ...params, ...query }, context))
       if (found === null) throw new KnownError('LETTER_NOT_FOUND', 'the letter was removed just now')
-      return viewInternalMessage(found.item)
+      return sendParts(reply, jsonType, writeJsonParts(await viewInternalMessage(found.item, context)))
     },
   }),
 

@@ -2,9 +2,16 @@
 import { type Static, Type } from 'typebox'
 import type { Item } from '../../core/items/item.ts'
 import { toLetterStatus } from '../../ops/metrics/letter-status.ts'
+import type { ApiContext } from '../context.ts'
 import { component } from '../http/openapi/annotations.ts'
 import { formatInstant } from '../http/wire/wire-time.ts'
-import { KeyView, PayloadView, viewKey, viewPayload } from '../v1/values/content-view.ts'
+import {
+  KeyView,
+  type LargePayloadView,
+  PayloadView,
+  viewKey,
+  viewLargePayload,
+} from '../v1/values/content-view.ts'
 import { nullable } from '../v1/values/schemas.ts'
 
 const stackShown = 500
@@ -38,8 +45,17 @@ export const InternalMessage = component(
   }),
 )
 
-export function viewInternalMessage(item: Item): Static<typeof InternalMessage> {
-  const { failure, origin } = item
+/** A page of letters has up to 16 MiB of payloads, so all but small ones are written when they are sent. */
+const largeBytesMin = 4_096
+
+/** A letter whose payload may be written when it is sent. */
+export async function viewInternalMessage(
+  item: Item,
+  { bodyThread }: Pick<ApiContext, 'bodyThread'>,
+): Promise<
+  Omit<Static<typeof InternalMessage>, 'original_value'> & { original_value: PayloadView | LargePayloadView }
+> {
+  const { failure, origin, payload } = item
   return {
     id: item.rootId,
     status: toLetterStatus(item.state),
@@ -49,7 +65,7 @@ export function viewInternalMessage(item: Item): Static<typeof InternalMessage> 
     original_partition: origin?.partition ?? null,
     original_offset: origin === null || origin.id === '' ? null : origin.id,
     original_key: viewKey(item.key),
-    original_value: viewPayload(item.payload, 'json'),
+    original_value: await viewLargePayload(payload, 'json', bodyThread.isJson, largeBytesMin),
     consumer_group: origin?.group ?? null,
     cluster: origin?.cluster ?? null,
     error_details: {

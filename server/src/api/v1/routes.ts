@@ -7,6 +7,7 @@ import { groupChangeRoutes } from './causes/changes.ts'
 import { groupJobRoutes } from './causes/group-jobs.ts'
 import { groupingRuleRoutes } from './causes/grouping-rules.ts'
 import { groupRoutes } from './causes/groups.ts'
+import { lifecycleRoutes } from './causes/lifecycle.ts'
 import { infoRoutes } from './info.ts'
 import { kafkaRoutes } from './kafka/kafka.ts'
 import { archiveRoutes } from './letters/archive.ts'
@@ -17,9 +18,11 @@ import { exportRoutes } from './letters/export.ts'
 import { letterRoutes } from './letters/letters.ts'
 import { redriveRoutes } from './letters/redrive.ts'
 import { undoRoutes } from './letters/undo.ts'
+import { namespaceRoutes } from './namespaces/namespaces.ts'
 import { queueAdminRoutes } from './queues/queue-admin.ts'
 import { queueItemRoutes } from './queues/queue-items.ts'
 import { queueRoutes } from './queues/queues.ts'
+import { redactionRuleRoutes } from './queues/redaction-rules.ts'
 import { sessionRoutes } from './session/session.ts'
 import { attemptRoutes } from './webhooks/attempts.ts'
 import { consumerRoutes } from './webhooks/consumers.ts'
@@ -39,6 +42,8 @@ export const v1Routes: readonly Route[] = [
   ...queueRoutes,
   ...queueAdminRoutes,
   ...queueItemRoutes,
+  ...redactionRuleRoutes,
+  ...namespaceRoutes,
   ...captureRoutes,
   ...letterRoutes,
   ...exportRoutes,
@@ -50,6 +55,7 @@ export const v1Routes: readonly Route[] = [
   ...groupRoutes,
   ...causeRoutes,
   ...groupChangeRoutes,
+  ...lifecycleRoutes,
   ...groupJobRoutes,
   ...groupingRuleRoutes,
   ...campaignRoutes,

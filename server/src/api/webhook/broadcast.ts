@@ -7,6 +7,7 @@ import { addDuration } from '../../core/time/instant.ts'
 import type { BroadcastFault, BroadcastRefusal } from '../../core/webhook/broadcast.ts'
 import { type ErrorCode, KnownError } from '../../errors.ts'
 import type { ApiContext } from '../context.ts'
+import { traceRequestHeaders, withTrace } from '../http/read-trace.ts'
 import { parseInstant } from '../http/wire/wire-time.ts'
 import { readContentType, webhookApi } from './dialect.ts'
 import { ChannelParams, idMax, readBytes, readHeader, toPath } from './requests.ts'
@@ -34,7 +35,8 @@ export const broadcastRoute = webhookRoute({
   openapi: {
     body: {
       description: 'The payload: 1 byte to 16 MiB of UTF-8 text.',
-      content: { '*/*': { schema: Type.String() } },
+      // Generators of clients know the first type, and skip an operation that has only the second.
+      content: { 'application/octet-stream': { schema: Type.String() }, '*/*': { schema: Type.String() } },
     },
     headers: Type.Object({
       'X-Broker-Channel-Token': Type.String({ description: 'Token of the channel.' }),
@@ -44,6 +46,7 @@ export const broadcastRoute = webhookRoute({
       'X-Broker-Message-Priority': header('Whole number; messages with a higher one go first. Default: 0.'),
       'X-Broker-Metadata-Headers': header('Names of headers of this request to store with the message.'),
       'X-Broker-Scheduled-For': header('RFC 3339 time at which the message is delivered.'),
+      ...traceRequestHeaders,
     }),
   },
   schema: {
@@ -67,6 +70,7 @@ export const broadcastRoute = webhookRoute({
       contentType: readContentType(request) ?? 'application/octet-stream',
       priority: readPriority(request),
       headers: readMetadata(request),
+      ...withTrace(request),
       payload,
       dueAt,
     })

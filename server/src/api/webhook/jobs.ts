@@ -8,11 +8,13 @@ import type { Consumer } from '../../storage/contract/webhooks.ts'
 import type { ApiContext } from '../context.ts'
 import { createAttribution } from '../http/attribution.ts'
 import { component } from '../http/openapi/annotations.ts'
+import { sendParts, writeListParts } from '../http/wire/json-parts.ts'
 import { parseJson } from '../http/wire/parse-json.ts'
 import { webhookApi } from './dialect.ts'
 import { consumerPath } from './entities.ts'
 import { authorizeConsumer } from './find.ts'
 import { jobFields, requeuePath, StatusName, toStatusName, viewJob } from './job-view.ts'
+import { viewMessageHeaders, viewMessagePayload } from './message-bytes.ts'
 import { ConsumerParams, JobParams, readBytes, tokenHeaders, toPath } from './requests.ts'
 import { webhookRoute } from './webhook-route.ts'
 
@@ -60,7 +62,9 @@ export const jobRoutes = [
     path: '/channel/{channelId}/consumer/{consumerId}/queued-jobs',
     operationId: 'listWebhookQueuedJobs',
     permission: 'webhook.read',
-    summary: 'Lists the queued jobs of a pull consumer, by priority and age. Reading changes nothing.',
+    summary:
+      'Lists the queued jobs of a pull consumer, by priority and age. Reading changes nothing. ' +
+      'The list ends with the job whose payload reaches 16 MiB together with the ones before it.',
     answerKind: 'large',
     schema: {
       params: ConsumerParams,
@@ -71,10 +75,11 @@ export const jobRoutes = [
       }),
       response: { 200: Type.Object({ Result: Type.Array(QueuedJobView, { description: 'The jobs.' }) }) },
     },
-    handler: async (request, _reply, context) => {
+    handler: async (request, reply, context) => {
       const consumer = await authorizePull(request, context, request.params)
       const jobs = await context.webhooks().broker.listQueuedJobs(consumer, readLimit(request.query.limit))
-      return { Result: jobs.map(viewQueued) }
+      const parts = writeListParts('Result', jobs.map(viewQueued))
+      return sendParts(reply, 'application/json; charset=utf-8', parts)
     },
   }),
   webhookRoute({
@@ -192,23 +197,15 @@ function readJsonObject(request: FastifyRequest): Readonly<Record<string, unknow
   throw new KnownError('BAD_REQUEST', 'the body is not a JSON object')
 }
 
-function viewQueued({
-  jobId,
-  priority,
-  incrementalSeconds,
-  message,
-}: QueuedJob): Static<typeof QueuedJobView> {
-  const decoder = new TextDecoder()
+function viewQueued({ jobId, priority, incrementalSeconds, message }: QueuedJob) {
   return {
     ID: jobId,
     Priority: priority,
     IncrementalTimeout: incrementalSeconds,
     Message: {
       MessageID: message.messageId,
-      Payload: decoder.decode(message.payload),
-      Headers: Object.fromEntries(
-        message.headers.map(([name, value]) => [name, decoder.decode(value ?? undefined)]),
-      ),
+      Payload: viewMessagePayload(message.payload),
+      Headers: viewMessageHeaders(message.headers),
       ContentType: message.contentType,
     },
   }

@@ -5,11 +5,13 @@ import { KnownError } from '../../errors.ts'
 import type { Message, MessageHead, ScheduledMessage } from '../../storage/contract/webhooks.ts'
 import type { ApiContext } from '../context.ts'
 import { component } from '../http/openapi/annotations.ts'
+import { type LargeBytes, sendParts, writeJsonParts } from '../http/wire/json-parts.ts'
 import { formatInstant } from '../http/wire/wire-time.ts'
 import { webhookApi } from './dialect.ts'
 import { LinkList } from './entities.ts'
 import { findChannel } from './find.ts'
 import { JobView, viewJob } from './job-view.ts'
+import { viewMessageHeaders, viewMessagePayload } from './message-bytes.ts'
 import {
   ChannelParams,
   linkPages,
@@ -69,6 +71,7 @@ const StatusCounts = component(
   }),
 )
 
+const jsonType = 'application/json; charset=utf-8'
 const shared = { method: 'GET', dialect: webhookApi, tag: 'webhooks', permission: 'webhook.read' } as const
 const listQuery = Type.Object({
   ...PageParameters.properties,
@@ -101,12 +104,12 @@ export const messageRoutes = [
     errors: ['CHANNEL_NOT_FOUND', 'MESSAGE_NOT_FOUND'],
     answerKind: 'large',
     schema: { params: MessageParams, response: { 200: MessageView } },
-    handler: async (request, _reply, context) => {
+    handler: async (request, reply, context) => {
       const { channelId, messageId } = request.params
       await findChannel(context, channelId)
       const message = await context.storage().getMessage(channelId, messageId)
       if (message === null) throw messageNotFound(channelId, messageId)
-      return viewMessage(context, message)
+      return sendParts(reply, jsonType, writeJsonParts(await viewMessage(context, message)))
     },
   }),
   webhookRoute({
@@ -154,12 +157,12 @@ export const messageRoutes = [
     errors: ['CHANNEL_NOT_FOUND', 'MESSAGE_NOT_FOUND'],
     answerKind: 'large',
     schema: { params: MessageParams, response: { 200: ScheduledView } },
-    handler: async (request, _reply, context) => {
+    handler: async (request, reply, context) => {
       const { channelId, messageId } = request.params
       await findChannel(context, channelId)
       const message = await context.storage().getScheduled(channelId, messageId)
       if (message === null) throw messageNotFound(channelId, messageId)
-      return viewScheduled(message)
+      return sendParts(reply, jsonType, writeJsonParts(viewScheduled(message)))
     },
   }),
 ] as const
@@ -182,15 +185,14 @@ function linkRows(request: FastifyRequest, rows: readonly MessageHead[]): Record
   return linkPages(request, rows)
 }
 
-function viewHeaders({ headers }: Pick<Message, 'headers'>): Record<string, string> {
-  return Object.fromEntries(headers.map(([name, value]) => [name, toText(value)]))
-}
+/** A view whose payload is written when it is sent. */
+type WithLargePayload<View, Name extends keyof View> = Omit<View, Name> &
+  Readonly<Record<Name, string | LargeBytes>>
 
-function toText(bytes: Uint8Array | null): string {
-  return new TextDecoder().decode(bytes ?? undefined)
-}
-
-async function viewMessage({ storage }: ApiContext, message: Message): Promise<Static<typeof MessageView>> {
+async function viewMessage(
+  { storage }: ApiContext,
+  message: Message,
+): Promise<WithLargePayload<Static<typeof MessageView>, 'Payload'>> {
   const [states, consumers] = await Promise.all([
     storage().readJobs(message.jobs),
     storage().listConsumersByNumber(message.jobs.map(({ consumerNumber }) => consumerNumber)),
@@ -202,18 +204,18 @@ async function viewMessage({ storage }: ApiContext, message: Message): Promise<S
   })
   return {
     ID: message.id,
-    Payload: toText(message.payload),
+    Payload: viewMessagePayload(message.payload),
     ContentType: message.contentType,
     ProducedBy: message.producerName,
     ReceivedAt: formatInstant(message.receivedAt),
     DispatchedAt: message.dispatchedAt === null ? null : formatInstant(message.dispatchedAt),
     Status: message.dispatchedAt === null ? 'ACKNOWLEDGED' : 'DISPATCHED',
     Jobs: jobs,
-    Headers: viewHeaders(message),
+    Headers: viewMessageHeaders(message.headers),
   }
 }
 
-function viewScheduled(message: ScheduledMessage): Static<typeof ScheduledView> {
+function viewScheduled(message: ScheduledMessage): WithLargePayload<Static<typeof ScheduledView>, 'payload'> {
   return {
     id: message.xid,
     messageId: message.id,
@@ -223,8 +225,8 @@ function viewScheduled(message: ScheduledMessage): Static<typeof ScheduledView> 
     dispatchSchedule: formatInstant(message.dueAt),
     dispatchedAt: message.dispatchedAt === null ? null : formatInstant(message.dispatchedAt),
     status: message.dispatchedAt === null ? 'SCHEDULED' : 'DISPATCHED',
-    payload: toText(message.payload),
-    headers: viewHeaders(message),
+    payload: viewMessagePayload(message.payload),
+    headers: viewMessageHeaders(message.headers),
   }
 }
 

@@ -1,12 +1,15 @@
 import { formatDuration, parseDuration } from '../../core/time/duration.ts'
+import type { ConfiguredConsumer, ConfiguredEntity } from '../../core/webhook/configured.ts'
 import { formatKafkaClusters, type KafkaClusterSettings, parseKafkaClusters } from '../kafka-clusters.ts'
 import { Secret } from '../secrets/secret.ts'
 import { parseReference, showPemReference, showReference } from '../secrets/secret-reference.ts'
+import { formatConfigured, parseConfiguredConsumers, parseConfiguredEntities } from '../webhook-entities.ts'
 import { formatByteSize, parseByteSize } from './byte-size.ts'
 
 export type SettingType =
   | 'string'
   | 'integer'
+  | 'number'
   | 'boolean'
   | 'duration'
   | 'bytes'
@@ -14,6 +17,7 @@ export type SettingType =
   | 'list'
   | 'secret'
   | 'clusters'
+  | 'list of maps'
 
 /** One row of the settings table, the source of help, documentation and validation. */
 export type Setting<T> = Readonly<{
@@ -41,13 +45,20 @@ type Given<D> = Readonly<{ sentence: string; default?: D }>
 type Absent = undefined
 
 export function string<D extends string | Absent = Absent>(
-  given: Given<D> & { allowed?: string; pattern?: RegExp; format?: (value: string) => string },
+  given: Given<D> & {
+    allowed?: string
+    pattern?: RegExp
+    format?: (value: string) => string
+    variable?: string
+  },
 ): Setting<string | D> {
+  const parse = (text: string) => ((given.pattern ?? /\S/).test(text) ? text : undefined)
   return row({
     type: 'string',
     allowed: given.allowed ?? 'text that is not empty',
-    parse: (text) => ((given.pattern ?? /\S/).test(text) ? text : undefined),
+    parse,
     format: given.format ?? ((value) => value),
+    ...shared(given.variable, parse),
     ...common<string | D>(given),
   })
 }
@@ -66,6 +77,25 @@ export function integer<D extends number | Absent = Absent>(
       sharedVariable: { name: variable, correct: (text) => correctInteger(text, min, max) },
     }),
     ...common<number | D>(given),
+  })
+}
+
+/** A number with a fraction. */
+export function number(
+  given: Readonly<{ sentence: string; default: number; min: number; max: number; variable?: string }>,
+): Setting<number> {
+  const { min, max, variable } = given
+  const isNumber = (text: string) => /^(\d{1,9}(\.\d{1,9})?|\.\d{1,9})$/.test(text.trim())
+  return row({
+    type: 'number',
+    allowed: `a number from ${min} to ${max}`,
+    bounds: `${min} to ${max}`,
+    parse: (text) => (isNumber(text) ? within(Number(text), min, max) : undefined),
+    format: String,
+    ...shared(variable, (text) =>
+      isNumber(text) ? String(Math.min(Math.max(Number(text), min), max)) : undefined,
+    ),
+    ...common<number>(given),
   })
 }
 
@@ -143,19 +173,22 @@ export function list(
     /** Whether a text can be an entry. `allowed` describes the entries. */
     isEntry?: (text: string) => boolean
     allowed?: string
+    variable?: string
   }>,
 ): Setting<readonly string[]> {
+  const parse = (text: string) => {
+    if (text.trim() === '' && (given.default ?? []).length === 0) return []
+    const entries = text.split(',').map((entry) => entry.trim())
+    return entries.includes('') || !entries.every(given.isEntry ?? (() => true)) ? undefined : entries
+  }
   return row<readonly string[]>({
     type: 'list',
     sentence: given.sentence,
     default: given.default ?? [],
     allowed: `one or more ${given.allowed ?? 'texts'} separated by commas`,
-    parse: (text) => {
-      if (text.trim() === '' && (given.default ?? []).length === 0) return []
-      const entries = text.split(',').map((entry) => entry.trim())
-      return entries.includes('') || !entries.every(given.isEntry ?? (() => true)) ? undefined : entries
-    },
+    parse,
     format: (value) => value.join(','),
+    ...shared(given.variable, (text) => (text !== '' && parse(text) !== undefined ? text : undefined)),
   })
 }
 
@@ -198,6 +231,33 @@ export function clusters(given: Readonly<{ sentence: string }>): Setting<readonl
   })
 }
 
+/** Producers or channels of the webhook API, see webhook-entities.ts. */
+export function webhookEntities(
+  given: Readonly<{ sentence: string; name: string }>,
+): Setting<readonly ConfiguredEntity<Secret>[]> {
+  return row<readonly ConfiguredEntity<Secret>[]>({
+    type: 'list of maps',
+    sentence: given.sentence,
+    default: [],
+    allowed: 'a list of maps with id, name and token',
+    parse: (text) => parseConfiguredEntities(text, given.name),
+    format: formatConfigured,
+  })
+}
+
+export function webhookConsumers(
+  given: Readonly<{ sentence: string; name: string }>,
+): Setting<readonly ConfiguredConsumer<Secret>[]> {
+  return row<readonly ConfiguredConsumer<Secret>[]>({
+    type: 'list of maps',
+    sentence: given.sentence,
+    default: [],
+    allowed: 'a list of maps with channel, id, name, token, callback_url and type',
+    parse: (text) => parseConfiguredConsumers(text, given.name),
+    format: formatConfigured,
+  })
+}
+
 type Row<T> = Omit<Setting<T>, 'choices' | 'bounds' | 'format' | 'sharedVariable'> & {
   choices?: readonly string[]
   bounds?: string
@@ -220,6 +280,14 @@ function row<T>(given: Row<T>): Setting<T> {
  */
 function common<T>(given: Readonly<{ sentence: string; default?: T }>): { sentence: string; default: T } {
   return { sentence: given.sentence, default: given.default as T }
+}
+
+/** A text that is not allowed counts as not set. */
+function shared(
+  name: string | undefined,
+  correct: SharedVariable['correct'],
+): { sharedVariable?: SharedVariable } {
+  return name === undefined ? {} : { sharedVariable: { name, correct } }
 }
 
 function correctInteger(text: string, min: number, max: number): string | undefined {

@@ -43,7 +43,7 @@ function collect(walk: Walk, prefix: string, node: unknown): void {
     const name = `${prefix}${isScalar(key) ? String(key.value) : '?'}`
     const line = isScalar(key) && key.range ? walk.lineAt(key.range[0]) : 1
     const target = isAlias(value) ? value.resolve(walk.document) : value
-    if (isMap(target) && structured.has(name)) {
+    if (hasStructure(name, target)) {
       const text = JSON.stringify(readStructure(walk, name, line, target))
       walk.givens.push({ name, text, origin: createFileOrigin(walk, line) })
     } else if (isMap(target)) collect(walk, `${name}.`, target)
@@ -56,8 +56,17 @@ function collect(walk: Walk, prefix: string, node: unknown): void {
   }
 }
 
-/** Settings whose value is a map. Its scalars stay texts, as they are written. */
-const structured: ReadonlySet<string> = new Set(['kafka.clusters'])
+/** Settings whose value is a map, or a list of maps. Its scalars stay texts, as they are written. */
+const structured: ReadonlySet<string> = new Set([
+  'kafka.clusters',
+  'webhooks.producers',
+  'webhooks.channels',
+  'webhooks.consumers',
+])
+
+function hasStructure(name: string, target: unknown): boolean {
+  return structured.has(name) && (isMap(target) || isSeq(target))
+}
 
 function readStructure(walk: Walk, name: string, line: number, node: unknown): unknown {
   const target = isAlias(node) ? node.resolve(walk.document) : node

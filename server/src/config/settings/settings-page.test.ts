@@ -3,5 +3,5 @@ import { settingsTable } from './settings.ts'
 import { buildSettingsPage } from './settings-page.ts'
 
 it('docs/settings.md matches the settings table (vitest --update regenerates it)', async () => {
-  await expect(buildSettingsPage(settingsTable)).toMatchFileSnapshot('../../../docs/settings.md')
+  await expect(buildSettingsPage(settingsTable)).toMatchFileSnapshot('../../../../docs/settings.md')
 })

@@ -1,6 +1,7 @@
 import { tlsModes } from '../../storage/contract/tls.ts'
 import { deliverySettings } from '../delivery-settings.ts'
 import { maskStore } from '../store/store-text.ts'
+import { tracingSettings } from '../tracing-settings.ts'
 import { watchingSettings } from '../watching-settings.ts'
 import { webhookSettings } from '../webhook-settings.ts'
 import type { Setting } from './setting-kinds.ts'
@@ -426,6 +427,7 @@ export const settingsTable = {
   ...watchingSettings,
   ...deliverySettings,
   ...webhookSettings,
+  ...tracingSettings,
 
   'test.hooks': boolean({
     default: false,

@@ -2,8 +2,27 @@
 import type { Instant } from '../time/instant.ts'
 import type { Permission } from './permissions.ts'
 
-/** `keyTag`: the tag of new keys that are limited to the namespace; empty: none. */
-export type Namespace = Readonly<{ name: string; description: string; keyTag: string; createdAt: Instant }>
+/**
+ * `keyTag`: the tag of new keys that are limited to the namespace; empty: none. `quota`: undefined: no limit.
+ */
+export type Namespace = Readonly<{
+  name: string
+  description: string
+  keyTag: string
+  createdAt: Instant
+  quota?: Quota
+}>
+
+/** The limits of a namespace. A limit that is absent does not exist. */
+export type Quota = Readonly<{
+  queuesMax?: number
+  /** Items in all queues, in every state, without the archive. */
+  itemsMax?: number
+  /** The payloads of these items. */
+  bytesMax?: number
+  /** At each server process. */
+  requestsPerSecondMax?: number
+}>
 
 /** `externalId`: the id of the user in another system. */
 export type User = Readonly<{

@@ -3,6 +3,8 @@
  * collects its codes. One pass from left to right with a bounded look ahead, so that no input makes it slow.
  */
 
+import { isCodeByContext, shortCode } from './code-context.ts'
+import { isFieldAhead, toFieldPath } from './field-names.ts'
 import { maskUrl, maskUrlPath } from './mask-url.ts'
 import { toPlainText } from './plain-text.ts'
 import { isHost, isPath, isRandomWord, readTime, showNumbered } from './variable-words.ts'
@@ -17,7 +19,6 @@ import {
   httpMethods,
   mayNameProgram,
   namesProgram,
-  statusPhrases,
   textKeys,
   units,
   vendorCode,
@@ -43,7 +44,7 @@ const codesMax = 12
  * digits.
  */
 export function maskMessage(message: string): MaskedMessage {
-  if (message.length > cachedLengthMax) return mask(message)
+  if (message.length > cachedLengthMax || inBrackets.test(message)) return mask(message)
   const key = message.replaceAll(number, (digits) => anyDigits.slice(0, digits.length))
   let known = masked.get(key)
   if (known === undefined) {
@@ -60,6 +61,8 @@ const cachedLengthMax = 400
 const masked = new Map<string, MaskedMessage>()
 /** A number that is not part of a word. */
 const number = /(?<![0-9\p{L}_.])[0-9]{1,20}(?![0-9\p{L}_.])/gu
+/** A number that is a code only if it is an SQLSTATE. */
+const inBrackets = /[[(][0-9]{5}[\])]/
 /** Fours: the first digit of a status of HTTP or SMTP that is an error. */
 const anyDigits = '4'.repeat(20)
 
@@ -203,27 +206,48 @@ class Masker {
 
   /** Undefined: the quoted text is read like the message. */
   #showQuoted(content: string, close: number): string | undefined {
-    const isName = /^[\p{L}_$@#][\p{L}\p{N}_$.@:-]{0,99}$/u.test(content)
-    const sign = /^\s?([:=])(?![:=])/.exec(this.#text.slice(close + 1, close + 4))?.[1]
-    // In a sentence, a colon follows a value too: user "ann": unknown.
-    const isKey = isName && (sign === '=' || (sign === ':' && /(?:^|[{,(\n]\s?)$/.test(this.#output)))
-    if (isKey) {
+    const isName = quotedName.test(content)
+    if (isName && this.#isKey(close)) {
       this.#isInPath = pathKeys.test(content)
       this.#remember(content)
       return content
     }
     if (/^(?:[A-Z]+ )?[a-z][a-z0-9+.-]*:\/\//.test(content)) return undefined
-    const isPlainName = isName && showNumbered(content) !== '<id>'
-    const isProgram = this.#isInPath || this.#isAfter(namesProgram) || this.#isAfter(codeKeys)
-    if (isPlainName && isProgram) return this.#addCode(content)
-    if (isPlainName && this.#isAfter(mayNameProgram)) {
+    const code = this.#findQuotedCode(content, close, isName && showNumbered(content) !== '<id>')
+    if (code !== undefined) return this.#addCode(code)
+    if (isName && this.#mayNameProgram(content)) {
       this.#remember('')
       return content
     }
     if (this.#isAfter(textKeys)) return undefined
-    if (isCodeName(content) || errnoNames.has(content) || isConstant(content)) return this.#addCode(content)
     this.#remember('')
     return content === '' ? '' : '<text>'
+  }
+
+  /** In a sentence, a colon follows a value too: user "ann": unknown. */
+  #isKey(close: number): boolean {
+    const sign = /^\s?([:=])(?![:=])/.exec(this.#text.slice(close + 1, close + 4))?.[1]
+    return sign === '=' || (sign === ':' && /(?:^|[{,(\n]\s?)$/.test(this.#output))
+  }
+
+  /** Undefined: the quoted text is no code. */
+  #findQuotedCode(content: string, close: number, isName: boolean): string | undefined {
+    const isProgram = this.#isInPath || this.#isAfter(namesProgram) || this.#isAfter(codeKeys)
+    if (isName && (isProgram || valueFor.test(this.#output.slice(-24)))) return content
+    const path = isFieldAhead(this.#text, close + 1) ? toFieldPath(content) : undefined
+    if (path !== undefined) return path
+    if (this.#isAfter(textKeys) || (isName && this.#mayNameProgram(content))) return undefined
+    return isCodeName(content) || errnoNames.has(content) || isConstant(content) ? content : undefined
+  }
+
+  /**
+   * Names after words such as `function`, names in camel case, and names that are the whole message, such as
+   * `KeyError: 'price'`. They stay in the message, where they may turn out as data.
+   */
+  #mayNameProgram(content: string): boolean {
+    if (showNumbered(content) === '<id>') return false
+    if (this.#isAfter(mayNameProgram) || /\bnamed? $/i.test(this.#output)) return true
+    return (isCamelCase(content) && !/[=:] ?$/.test(this.#output)) || content.length + 2 === this.#text.length
   }
 
   #readWord(): void {
@@ -273,11 +297,16 @@ class Masker {
     const word = text.slice(lead.length)
     const url = word.includes('://') ? word.search(/[A-Za-z][A-Za-z0-9+.-]{0,30}:\/\//) : -1
     const split = url < 0 ? findSplit(word) : 0
+    const classEnd = classAndId.exec(word)?.[1]?.length ?? 0
     if (url >= 0) {
       if (url > 0) this.#putWord(word.slice(0, url))
       this.#output += this.#toMask(maskUrl(word.slice(url)))
     } else if (word.includes('@') && email.test(word)) this.#output += this.#toMask('<email>')
-    else if (split > 0) {
+    else if (classEnd > 0) {
+      // The identity of an entity: com.example.Order#17.
+      this.#remember('')
+      this.#output += `${word.slice(0, classEnd)}#<id>`
+    } else if (split > 0) {
       this.#putWord(word.slice(0, split))
       this.#output += word[split] as string
       if (split + 1 < word.length) this.#putWord(word.slice(split + 1))
@@ -290,6 +319,10 @@ class Masker {
   /** How a word without parts is shown. May change the end of the output. */
   #show(word: string): string {
     if (this.#isCode(word)) return this.#addCode(word)
+    if (/[/.\]]/.test(word) && isFieldAhead(this.#text, this.#at)) {
+      const path = toFieldPath(word)
+      if (path !== undefined) return this.#addCode(path)
+    }
     if (isPath(word)) return this.#toMask(this.#isRequestPath(word) ? maskUrlPath(word) : '<path>')
     if (/[0-9]/.test(word)) return this.#showNumbered(word)
     if (this.#output.endsWith('<n> ') && units.has(word.toLowerCase())) return this.#showUnit(word)
@@ -335,6 +368,8 @@ class Masker {
     if (errnoNames.has(word) || vendorCode.test(word) || isConstant(word)) return true
     const after = this.#text.slice(this.#at, this.#at + 24)
     if (/^[0-9]/.test(word) || word.startsWith('-')) return this.#isNumericCode(word, after)
+    // A short code of a bank or a vendor: rejected with reason AC04.
+    if (this.#isAnnounced(announcesCode) && shortCode.test(word)) return true
     const isGrpc = grpcStatuses.has(word) && /^(?:code|statuscode|[0-9]{1,2})$/i.test(this.#before)
     if (isGrpc) return true
     // key=value, where the key names a kind of failure: type=missing, "status": FAILED
@@ -347,17 +382,7 @@ class Masker {
   #isNumericCode(word: string, after: string): boolean {
     if (this.#isAnnounced(announcesCode) && announcedCode.test(word)) return true
     if (this.#isAnnounced(announcesHttpStatus) && /^[1-5][0-9]{2}$/.test(word)) return true
-    if (/^(?:[0-9]{2}[A-Z][0-9]{2}|[0-9][A-Z][0-9]{3})$/.test(word)) return true
-    // MySQL: 1045 (28000), ERROR 1205 (HY000).
-    if (/^[0-9]{4}$/.test(word) && /^ \([0-9A-Z]{5}\)/.test(after)) return true
-    if (/^[0-9]{5}$/.test(word) && this.#output.endsWith('(') && /^[0-9]{4}$/.test(this.#before)) return true
-    // An enhanced status code of SMTP.
-    if (/^[245]\.[0-9]{1,3}\.[0-9]{1,3}$/.test(word)) return /^[245][0-9]{2}$/.test(this.#before)
-    if (!/^[1-5][0-9]{2}$/.test(word)) return false
-    const next = /^\s([A-Z][A-Za-z-]*)/.exec(after)?.[1]
-    return (
-      (next !== undefined && statusPhrases.has(next)) || /^[ -][245]\.[0-9]{1,3}\.[0-9]{1,3}\b/.test(after)
-    )
+    return isCodeByContext(word, { text: this.#text, output: this.#output, after, before: this.#before })
   }
 
   #toMask(mask: string): string {
@@ -386,11 +411,15 @@ class Masker {
   }
 }
 
+/** The name of a parameter follows: invalid value given for "limit". */
+const valueFor = /\b(?:provided|given|supplied|specified|configured|allowed|expected|accepted) for ["'`]?$/i
+const quotedName = /^[\p{L}_$@#][\p{L}\p{N}_$.@:-]{0,99}$/u
+const classAndId = /^((?:[A-Za-z_$][\w$]*\.)+[A-Z][\w$]*)#[\w-]+$/
 const email = /^[^@\s=:/]{1,64}@[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N}_-]+)+$/u
 /** Words before the name of a gRPC status. */
 const announcesStatus = /^(?:code|statuscode|[0-9]{1,2})$/i
 const announcedCode = /^(?:-?[0-9]{1,6}|0[xX][0-9a-fA-F]{4,8}|[0-9][0-9A-Z]{4})$/
-const longWordMin = 16
+const longWordMin = 12
 const skippedMax = 48
 
 function findMask(word: string): string {
@@ -404,6 +433,10 @@ const pathKeys = /^(?:path|loc|instancePath|field|fields|property)$/i
 /** Constants of a program: ERR_SOCKET_TIMEOUT. */
 function isConstant(word: string): boolean {
   return /^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$/.test(word) && !/[0-9]{3}/.test(word)
+}
+
+function isCamelCase(text: string): boolean {
+  return /^[a-z]+(?:[A-Z][a-z]+)+$/.test(text)
 }
 
 /** A qualified name or a call of the program: com.example.Price.amount(), Order#total. */

@@ -1,5 +1,7 @@
 /** URLs without their variable parts. The host and the path template of an HTTP URL name the endpoint. */
 
+import { isRandomWord } from './variable-words.ts'
+
 /** `text` starts with a scheme and `://`. */
 export function maskUrl(text: string): string {
   const [, scheme = '', authority = '', rest = ''] = /^([^:]*):\/\/([^/?#]*)(.*)$/s.exec(text) ?? []
@@ -22,14 +24,22 @@ export function maskUrlPath(text: string): string {
 function isVariablePart(part: string): boolean {
   if (part === '' || /^v[0-9]{1,2}(?:\.[0-9]+)?$/.test(part)) return false
   if (/[0-9@%]/.test(part)) return !/^[a-z]{2,}[0-9]$|^oauth2$/.test(part)
-  return part.split(/[-_]/).length > 3 || part.length > 40
+  return part.split(/[-_]/).length > 3 || part.length > 40 || isRandomWord(part)
 }
 
 function maskAuthority(authority: string): string {
   const host = authority.replace(/:[0-9]*$/, '')
   if (/^[0-9.]+$|^\[/.test(host)) return '<host>'
-  return host
-    .split('.')
-    .map((label) => (/[0-9]/.test(label) && !/^[a-z]{1,3}[0-9]$/.test(label) ? '<id>' : label))
+  const labels = host.split('.')
+  return labels
+    .map((label, index) => (isVariableLabel(label, index, labels.length) ? '<id>' : label))
     .join('.')
 }
+
+/** A numbered machine, or a region between the name of the machine and the domain. */
+function isVariableLabel(label: string, index: number, count: number): boolean {
+  if (/[0-9]/.test(label)) return !/^[a-z]{1,3}[0-9]$/.test(label)
+  return index > 0 && index < count - 2 && regions.test(label)
+}
+
+const regions = /^(?:eu|us|ap|sa|af|me|ca|uk|cn|apac|emea|amer|latam)$/

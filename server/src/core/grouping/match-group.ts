@@ -7,8 +7,9 @@
  * differ only in them. Codes never merge, because groups with different codes are in different buckets.
  */
 import { readSignature, type Signature, writeSignature } from './signature.ts'
+import type { Token } from './template.ts'
 import { toWiderTitle } from './title.ts'
-import { covers, widenTemplate } from './widen-template.ts'
+import { covers, type NewHole, readPlace, widenTemplate } from './widen-template.ts'
 
 export type GroupTemplate = Readonly<{ id: number; template: string }>
 export type GroupMatch =
@@ -46,7 +47,7 @@ export function matchGroup(template: string, candidates: readonly GroupTemplate[
     if (tried.has(text)) continue
     tried.add(text)
     const covered = known.filter((each) => each === candidate || describes(wider.signature, each.signature))
-    if (covered.length + 1 < wider.groupsNeeded) continue
+    if (!hasEnoughValues(wider, [...covered.map(({ signature }) => signature), wanted])) continue
     const [oldest, ...others] = covered.map(({ id }) => id)
     return { kind: 'widen', id: oldest as number, template: text, title: toWiderTitle(text), merged: others }
   }
@@ -102,7 +103,28 @@ function hasCompatibleChain(a: Signature, b: Signature): boolean {
   return shorter.rootCodes.toSorted().join(' ') === longer.rootCodes.toSorted().join(' ')
 }
 
-type Wider = Readonly<{ signature: Signature; groupsNeeded: number }>
+/** `message` and `root`: the places that become data. */
+type Wider = Readonly<{ signature: Signature; message: readonly NewHole[]; root: readonly NewHole[] }>
+
+/**
+ * Whether each new hole had enough values. They are counted place by place: messages that differ in a name
+ * say nothing about another word that differs.
+ */
+function hasEnoughValues({ signature, message, root }: Wider, signatures: readonly Signature[]): boolean {
+  const hasEnough = (
+    { index, valuesNeeded }: NewHole,
+    read: (each: Signature) => readonly Token[],
+  ): boolean => {
+    if (valuesNeeded <= 2) return true
+    const template = read(signature)
+    const values = signatures.map(read).map((tokens) => readPlace(template, tokens, index))
+    return values.includes(undefined) || new Set(values).size >= valuesNeeded
+  }
+  return (
+    message.every((place) => hasEnough(place, (each) => each.message)) &&
+    root.every((place) => hasEnough(place, (each) => each.root))
+  )
+}
 
 function widen(group: Signature, letter: Signature): Wider | undefined {
   const isSameStack = group.frames.length > 0 && letter.frames.length > 0
@@ -115,7 +137,7 @@ function widen(group: Signature, letter: Signature): Wider | undefined {
   const message = widenTemplate(group.message, letter.message, rule)
   const root =
     group.root.length === 0 || letter.root.length === 0
-      ? { tokens: group.root.length === 0 ? letter.root : group.root, groupsNeeded: 2 }
+      ? { tokens: group.root.length === 0 ? letter.root : group.root, places: [] }
       : widenTemplate(group.root, letter.root, rootRule)
   if (message === undefined || root === undefined) return undefined
   const longer = letter.chain.length > group.chain.length ? letter : group
@@ -128,5 +150,5 @@ function widen(group: Signature, letter: Signature): Wider | undefined {
     frames: group.frames.length === 0 ? letter.frames : group.frames,
     isCut: group.isCut && letter.isCut,
   }
-  return { signature, groupsNeeded: Math.max(message.groupsNeeded, root.groupsNeeded) }
+  return { signature, message: message.places, root: root.places }
 }

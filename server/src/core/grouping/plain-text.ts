@@ -12,6 +12,8 @@ export function toPlainText(message: string): string {
     const text = message
       .replaceAll(/<!--[^>]{0,400}-->/g, '\n')
       .replaceAll(/<(?:script|style)[^<>]{0,200}>[^<]{0,2000}/gi, '\n')
+      // The signature of the server.
+      .replace(/<hr[^<>]{0,40}>.*$/is, '')
       .replaceAll(/<[^<>]{0,400}>/g, '\n')
     return joinLines(text.split('\n', linesMax))
   }

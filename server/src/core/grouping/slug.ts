@@ -38,10 +38,21 @@ function readHead(text: string, codes: readonly string[]): string {
   return text.split(/\s/, 1)[0] ?? ''
 }
 
+/** A URL is one word of several parts, so that it is never cut. */
 function readWords(text: string): string[] {
-  const plain = text
-    .replaceAll(url, (found) => (found.length <= urlMax ? found.replace(/^[^:]*:/, '') : ' '))
-    .replaceAll(/<[a-z_*]+>/g, ' ')
+  const words: string[] = []
+  let end = 0
+  for (const found of text.matchAll(url)) {
+    words.push(...splitWords(text.slice(end, found.index)))
+    const [address] = found
+    if (address.length <= urlMax) words.push(splitWords(address.replace(/^[^:]*:/, '')).join('_'))
+    end = found.index + address.length
+  }
+  return [...words, ...splitWords(text.slice(end))].filter((word) => word !== '')
+}
+
+function splitWords(text: string): string[] {
+  const plain = text.replaceAll(/<[a-z_*]+>/g, ' ')
   return (plain.toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu) ?? []).map((word) => word.slice(0, slugMax))
 }
 

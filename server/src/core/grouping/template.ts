@@ -10,8 +10,9 @@ export type Token = Readonly<{ text: string; separator: string; kind: TokenKind;
 /**
  * How likely a word is data. `mask`: recognised as data. `hole`: learned. `value`: has the shape of data,
  * such as `teal-vase` and `LOYAL`. `name`: may be data, such as `Anna`. `word`: a word of the message.
+ * `symbol`: a name of the program, such as `unitPrice` and `com.example.Order`.
  */
-export type TokenKind = 'mask' | 'hole' | 'value' | 'name' | 'word'
+export type TokenKind = 'mask' | 'hole' | 'value' | 'name' | 'word' | 'symbol'
 
 export const hole = '<*>'
 /** Stands for any number of words. */
@@ -90,12 +91,28 @@ function trimSigns(word: string): string {
   return word.replace(/^[.'’!?+~*\\-]+/, '').replace(/[.'’!?\\-]+$/, '')
 }
 
+/** Capitals and digits in places where no name has them: ekuSHVnMiv, ptsuetHLOEhjyVdg2LMC. */
+function hasOddCase(word: string): boolean {
+  if (word.length < 8 || !/^[A-Za-z0-9]+$/.test(word) || !/[a-z]/.test(word) || !/[A-Z]/.test(word))
+    return false
+  const parts = word.match(/[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+/g)?.length ?? 1
+  return parts >= 4 && word.length / parts < (word.length < oddMin ? 2.5 : 3.5)
+}
+
+const oddMin = 16
+
+/** A name in camel case, or a qualified name of a class. */
+const symbol =
+  /^\p{Ll}+(?:\p{Lu}\p{Ll}+)+$|^(?:[\p{L}_$][\p{L}\p{N}_$]*(?:\.|::|\\))+\p{Lu}[\p{L}\p{N}_$]*$|^\p{Lu}[\p{L}\p{N}_$]*(?:\.|::|\\)[\p{L}_$][\p{L}\p{N}_$.]*$/u
+
 function classify(word: string, isSentenceStart: boolean): TokenKind {
   if (word === hole || word === longHole) return 'hole'
   if (word.startsWith('<')) return 'mask'
+  if (symbol.test(word)) return 'symbol'
   if (/^\p{Ll}+(?:[-_]\p{Ll}+){2,}$/u.test(word) && word.includes('-')) return 'value'
   if (/^[\p{Lu}]{2,}(?:-[\p{Lu}]+)*$/u.test(word) && !isSentenceStart) return 'name'
   if (/^\p{Ll}+-\p{Ll}+$/u.test(word)) return 'name'
+  if (hasOddCase(word)) return 'value'
   if (!isSentenceStart && /^\p{Lu}\p{Ll}/u.test(word)) return 'name'
   return 'word'
 }

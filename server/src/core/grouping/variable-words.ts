@@ -43,6 +43,7 @@ function showMixed(word: string): string {
     !isRandomWord(word)
   )
     return word
+  if (/^[0-9a-f]{8,}$/.test(word)) return '<id>'
   // A name with a number: worker-3, user42, core.2275. Short or upper-case names are part of an id: B38,
   // INV-00017.
   const counted = /^([#@]?\p{L}[\p{L}_.$]*(?:-\p{L}[\p{L}_]*)?[-_.#:@]?)([0-9]{1,9})$/u.exec(word)
@@ -56,7 +57,7 @@ function showMixed(word: string): string {
 
 /** Letters in random case, such as a key in base 64. */
 export function isRandomWord(word: string): boolean {
-  if (word.length < 16) return false
+  if (word.length < 12) return false
   if (
     word.length >= 24 &&
     /^[A-Za-z0-9+/_-]+=*$/.test(word) &&
@@ -67,7 +68,24 @@ export function isRandomWord(word: string): boolean {
     return true
   if (!/^[A-Za-z0-9]+$/.test(word)) return false
   const runs = word.match(/[A-Z]+|[a-z]+|[0-9]+/g)?.length ?? 0
+  if (word.length < 16) return word.length / runs < 1.9 || hasShortParts(word, 2.5)
+  if (runs >= 4 && (isUnpronounceable(word) || hasShortParts(word, 3))) return true
+  if (word.length >= singleCaseMin && /^[A-Z]+$/.test(word)) return true
   return word.length / runs < 2.2 || (word.length >= idMin * 2 && /^[0-9a-f]+$/.test(word))
+}
+
+const singleCaseMin = 20
+
+/** The parts of a name in camel case are words: convertUtf8ToLatin. */
+function hasShortParts(word: string, lengthMin: number): boolean {
+  const parts = word.match(/[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+/g)?.length ?? 1
+  return parts >= 4 && word.length / parts < lengthMin
+}
+
+/** Words of a language have more vowels. */
+function isUnpronounceable(word: string): boolean {
+  const letters = word.replaceAll(/[0-9]/g, '')
+  return letters.replaceAll(/[aeiouy]/gi, '').length > letters.length * 0.82
 }
 
 export function isHost(word: string): boolean {

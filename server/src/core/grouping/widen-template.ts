@@ -1,20 +1,23 @@
 /** Compares templates word by word, and finds the narrowest template that covers two of them. */
 import { hole, isVariable, longHole, type Token } from './template.ts'
 
-/** How many groups must differ only in one place before it counts as data, by the kind of words in it. */
-const groupsNeeded = { data: 2, name: 3, word: 5 }
+/** How many values a place of the message must have had before it counts as data, by the kind of words. */
+const valuesNeeded = { data: 2, name: 3, word: 5 }
 const placesMax = 3
+/** Names in scripts without capitals have up to this many words. */
+const uncasedWordsMax = 3
 
 /** Messages of one place in the program that have nothing in common: enough of them are free text. */
 const anyMessage: Wider = {
   tokens: [{ text: longHole, separator: '', kind: 'hole' }],
-  groupsNeeded: groupsNeeded.word,
+  places: [{ index: 0, valuesNeeded: valuesNeeded.word }],
 }
 
 /**
  * Whether the template describes the message: its holes stand for any word, its masks for recognised data.
+ * `starts` gets the place in the message of each token of the template.
  */
-export function covers(template: readonly Token[], tokens: readonly Token[]): boolean {
+export function covers(template: readonly Token[], tokens: readonly Token[], starts: number[] = []): boolean {
   let at = 0
   let index = 0
   /** The last long hole, and the first word behind what it stands for. */
@@ -22,6 +25,7 @@ export function covers(template: readonly Token[], tokens: readonly Token[]): bo
   let holeEnd = 0
   while (index < tokens.length) {
     const expected = template[at]
+    starts[at] = index
     if (expected !== undefined && expected.text === longHole) {
       holeAt = at++
       holeEnd = index
@@ -33,8 +37,22 @@ export function covers(template: readonly Token[], tokens: readonly Token[]): bo
       index = ++holeEnd
     } else return false
   }
-  while (template[at]?.text === longHole) at++
+  for (; template[at]?.text === longHole; at++) starts[at] = index
   return at === template.length
+}
+
+/** The words of a message at a place of a template that describes it. Undefined: a learned value. */
+export function readPlace(
+  template: readonly Token[],
+  tokens: readonly Token[],
+  place: number,
+): string | undefined {
+  const starts: number[] = []
+  if (!covers(template, tokens, starts)) return ''
+  // A word behind the last place was tried and did not match.
+  const end = place + 1 < template.length ? starts[place + 1] : tokens.length
+  const words = tokens.slice(starts[place], end)
+  return words.some(({ kind }) => kind === 'hole') ? undefined : words.map(({ text }) => text).join(' ')
 }
 
 function matches(expected: Token, token: Token): boolean {
@@ -46,13 +64,15 @@ function matches(expected: Token, token: Token): boolean {
 export type WideningRule = Readonly<{
   /** The share of words that must be equal. */
   similarityMin: number
-  /** The stacks are equal, so any words may differ, and words may be missing. */
+  /** The stacks are equal, so several words may differ, and words may be missing. */
   isLoose: boolean
   /** Messages with nothing in common may be free text. */
   mayBeFreeText: boolean
 }>
 
-type Wider = Readonly<{ tokens: readonly Token[]; groupsNeeded: number }>
+/** A place of the template that became a hole, and how many values it must have had. */
+export type NewHole = Readonly<{ index: number; valuesNeeded: number }>
+type Wider = Readonly<{ tokens: readonly Token[]; places: readonly NewHole[] }>
 
 /** Undefined: the templates have too little in common. */
 export function widenTemplate(
@@ -61,17 +81,23 @@ export function widenTemplate(
   rule: WideningRule,
 ): Wider | undefined {
   const longest = Math.max(a.length, b.length)
-  if (longest === 0) return { tokens: a, groupsNeeded: groupsNeeded.data }
+  if (longest === 0) return { tokens: a, places: [] }
   if (!rule.isLoose && !hasEqualStart(a, b)) return undefined
   const pairs = alignTokens(a, b)
   if (pairs.length < longest * rule.similarityMin) return rule.mayBeFreeText ? anyMessage : undefined
   const places = findDifferences(a, b, pairs)
-  const needed = rule.isLoose ? [] : places.map(countGroupsNeeded)
-  if (needed.length > placesMax || needed.includes(undefined)) return undefined
+  const needed = places.map((place) => (rule.isLoose ? countValuesLoosely(place) : countValuesNeeded(place)))
+  if ((!rule.isLoose && needed.length > placesMax) || needed.includes(undefined)) return undefined
   const tokens = pairs.map(([inA, inB]) => mergeEqual(a[inA] as Token, b[inB] as Token))
   // From the end, because each hole moves the words behind it.
   for (const place of places.toReversed()) tokens.splice(place.index, 0, toHole(place))
-  return { tokens, groupsNeeded: Math.max(groupsNeeded.data, ...needed.map((count) => count ?? 0)) }
+  return {
+    tokens,
+    places: places.map(({ index }, earlier) => ({
+      index: index + earlier,
+      valuesNeeded: needed[earlier] ?? valuesNeeded.data,
+    })),
+  }
 }
 
 /**
@@ -108,18 +134,51 @@ function mergeEqual(a: Token, b: Token): Token {
 }
 
 /** Undefined: the words cannot be one value. */
-function countGroupsNeeded({ a, b }: DifferingWords): number | undefined {
+function countValuesNeeded({ a, b }: DifferingWords): number | undefined {
   if (a.length === 0 || b.length === 0) return undefined
-  const isData = ({ kind }: Token) => kind !== 'word' && kind !== 'name'
-  if (a.every(isData) && b.every(isData)) return groupsNeeded.data
-  if (isNameLike(a) && isNameLike(b)) return groupsNeeded.name
+  const isData = ({ kind }: Token) => kind !== 'word' && kind !== 'name' && kind !== 'symbol'
+  if ((a.every(isData) && b.every(isData)) || arePlural(a, b)) return valuesNeeded.data
+  if (isNameLike(a) && isNameLike(b)) return valuesNeeded.name
+  // Names of the program are codes.
+  if (isSymbol(a) && isSymbol(b)) return undefined
   // Several words in place of one are another sentence.
-  return a.length === 1 && b.length === 1 ? groupsNeeded.word : undefined
+  if (a.length === 1 && b.length === 1) return valuesNeeded.word
+  return isUncased(a) && isUncased(b) ? valuesNeeded.word : undefined
 }
 
-/** Names may have words in between: Anna van der Meer. */
+/** The function that throws is known to be the same. */
+function countValuesLoosely(place: DifferingWords): number | undefined {
+  const { a, b } = place
+  if (a.length === 1 && b.length === 1) return countValuesNeeded(place)
+  return valuesNeeded.data
+}
+
+/** `1 error`, `2 errors`. */
+function arePlural(a: readonly Token[], b: readonly Token[]): boolean {
+  if (a.length !== 1 || b.length !== 1) return false
+  const [short, long] = [a[0]?.text ?? '', b[0]?.text ?? ''].toSorted((x, y) => x.length - y.length) as [
+    string,
+    string,
+  ]
+  return short.length >= 4 && (long === `${short}s` || long === `${short}es`)
+}
+
+function isSymbol(tokens: readonly Token[]): boolean {
+  return tokens.length === 1 && tokens[0]?.kind === 'symbol'
+}
+
+/** Names may have words in between: Anna van der Meer. The first word of a sentence may be a name too. */
 function isNameLike(tokens: readonly Token[]): boolean {
-  return tokens[0]?.kind !== 'word' && tokens.at(-1)?.kind !== 'word'
+  const [first] = tokens
+  const last = tokens.at(-1)
+  if (first === undefined || last === undefined || last.kind === 'word' || last.kind === 'symbol')
+    return false
+  return first.kind !== 'word' || /^\p{Lu}/u.test(first.text)
+}
+
+/** Words of a script without capitals. */
+function isUncased(tokens: readonly Token[]): boolean {
+  return tokens.length <= uncasedWordsMax && tokens.every(({ text }) => /^[\p{Lo}\p{M}]+$/u.test(text))
 }
 
 function isEqual(a: Token, b: Token): boolean {

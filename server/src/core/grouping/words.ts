@@ -7,7 +7,7 @@ const toSet = (text: string): ReadonlySet<string> => new Set(text.split(/\s+/).f
 
 /** Words after which a number is a code: `exit status 137`, `errno: 111`. In lower case. */
 export const announcesCode =
-  toSet(`status code statuscode status_code errorcode error_code errcode error err errno
+  toSet(`status code reason statuscode status_code errorcode error_code errcode error err errno
   winerror hresult exit exitcode exit_code signal sqlstate sqlcode rc fehler fehlercode erreur codigo código код
   ошибка mqrc retcode`)
 
@@ -20,7 +20,7 @@ export const beforeCode = toSet('number no nr num with of is was a an the code s
 
 /** Keys and words whose value is a code although it has no digits: `code: 'invalid_type'`, `type=missing`. */
 export const codeKeys =
-  toSet(`code errorcode error_code errcode type error_type errortype status reason state kind
+  toSet(`code errorcode error_code errcode statuscode status_code httpstatus type error_type errortype status reason state kind
   expected received keyword rule violation condition error exception errno name_of_error classification
   failurecode failure_code declinecode decline_code subcode sub_code`)
 
@@ -97,3 +97,9 @@ export const fileEnding =
 /** The last labels of host names. */
 export const hostEnding =
   /\.(?:com|net|org|io|dev|app|cloud|local|localdomain|internal|intern|lan|corp|home|example|test|invalid|svc|cluster|consul|aws|info|biz|eu|de|at|ch|fr|uk|us|cn|jp|ru|br|in|nl|se|no|dk|fi|pl|it|es|pt|mx|hk|kr|tw|au|nz|ca|om|mx|co|me|tv|ai|gov|edu|mil|int|arpa|onion|zone|host|site|online|tech|store|shop|xyz)(?::[0-9]{1,5})?$/i
+
+/** SQLSTATEs without a letter. Others are recognised by their letter: 40P01. */
+export const sqlStates = toSet(`08000 08001 08003 08004 08006 08007 21000 22001 22003 22007 22008 22012 22023
+  23000 23001 23502 23503 23505 23514 24000 25000 25001 25006 26000 28000 34000 40000 40001 40002 42000 42501 42601
+  42602 42622 42701 42702 42703 42704 42803 42804 42846 42883 53000 53100 53200 53300 53400 54000 55000 55006 57000
+  57014 58000 58030`)

@@ -1,5 +1,6 @@
 import type { GroupingRule } from '../grouping/rules.ts'
 import type { ItemId, QueueName } from '../ids/ids.ts'
+import type { RedactionPolicy } from '../redaction/redaction-rules.ts'
 import { type Instant, instantMax } from '../time/instant.ts'
 import { type RetryPolicy, retryImmediately } from './retry.ts'
 
@@ -37,6 +38,8 @@ export type QueuePolicy = Readonly<{
   delivery?: Delivery
   /** For a dead queue: rules by which its letters are grouped. */
   groupingRules?: readonly GroupingRule[]
+  /** The view of callers who may not read payloads. Undefined: no payload, key and secret header. */
+  redaction?: RedactionPolicy
 }>
 
 /** `push`: the end of a lease never kills a job. `pull`: it kills a job that has used its attempts. */

@@ -46,8 +46,8 @@ export function nameWorker({ type, instanceId }: Pick<Worker, 'type' | 'instance
 }
 
 /**
- * At most one finding of a worker: the worst. A worker is judged as of its last heartbeat plus its silence, so
- * that nothing happens to it while nobody could have heard of it.
+ * At most one finding of a worker: the worst. A worker is judged as of its last heartbeat plus its silence,
+ * so that nothing happens to it while nobody could have heard of it.
  */
 export function findOfWorker(
   worker: Worker,

@@ -1,12 +1,13 @@
 /** Producers, channels and consumers as the configuration file lists them. */
 import type { Delivery } from '../items/queue.ts'
 
-export type ConfiguredEntity = Readonly<{ id: string; name?: string; token?: string }>
-export type ConfiguredConsumer = ConfiguredEntity &
+/** `Token`: of the settings, a secret that can be a reference. Without a token, a new object gets one. */
+export type ConfiguredEntity<Token = string> = Readonly<{ id: string; name?: string; token?: Token }>
+export type ConfiguredConsumer<Token = string> = ConfiguredEntity<Token> &
   Readonly<{ channel: string; callbackUrl: string; type?: Delivery }>
 
-export type ConfiguredWebhooks = Readonly<{
-  producers: readonly ConfiguredEntity[]
-  channels: readonly ConfiguredEntity[]
-  consumers: readonly ConfiguredConsumer[]
+export type ConfiguredWebhooks<Token = string> = Readonly<{
+  producers: readonly ConfiguredEntity<Token>[]
+  channels: readonly ConfiguredEntity<Token>[]
+  consumers: readonly ConfiguredConsumer<Token>[]
 }>

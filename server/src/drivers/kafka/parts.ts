@@ -1,5 +1,6 @@
 import type { KafkaCluster, ReadText } from '../../core/kafka/cluster.ts'
 import type { Clock } from '../../core/time/instant.ts'
+import type { Tracing } from '../../core/trace/tracing.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'
 
@@ -16,6 +17,8 @@ export type KafkaParts = Readonly<{
   /** A unique name of this server. */
   owner: string
   intervals: KafkaIntervals
+  /** Undefined: no spans are created. */
+  tracing?: Tracing
   log: KafkaLog
 }>
 

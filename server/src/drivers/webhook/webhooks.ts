@@ -1,17 +1,24 @@
 /** The parts of a server that handle webhooks: the broker, the dispatcher and the changes by operators. */
+import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../core/time/instant.ts'
 import { addDuration } from '../../core/time/instant.ts'
+import type { Tracing } from '../../core/trace/tracing.ts'
+import type { ConfiguredWebhooks } from '../../core/webhook/configured.ts'
 import type { DeliveryRules } from '../../core/webhook/delivery-policy.ts'
 import type { Engine } from '../../engine/engine.ts'
-import { createLoop } from '../../engine/loop.ts'
+import { createLoop, type Loop } from '../../engine/loop.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'
 import type { WebhookBroker } from './broker/broker.ts'
 import { createBroker } from './broker/create-broker.ts'
+import { createToken } from './broker/create-token.ts'
+import { applyConfiguration } from './configuration/apply-configuration.ts'
 import { createDeliveries } from './deliveries/create-deliveries.ts'
 import type { Deliveries } from './deliveries/deliveries.ts'
 import { createDispatcher } from './dispatch/create-dispatcher.ts'
 import type { DispatchRules } from './dispatch/delivery-rules.ts'
 import type { Dispatcher } from './dispatch/dispatcher.ts'
+import { createMessageArchive } from './pruning/message-archive.ts'
+import { createMessagePruner } from './pruning/message-pruner.ts'
 import { createSender } from './push/create-sender.ts'
 import type { AddressRules } from './push/sender.ts'
 
@@ -21,6 +28,8 @@ export interface Webhooks {
   readonly deliveries: Deliveries
   /** The same, for a caller who sees only what this store shows: consumers that it hides do not exist. */
   within(storage: StoreReads): Webhooks
+  /** Creates or overwrites the configured objects, if the list or the rules of delivery changed. */
+  configure(configured: ConfiguredWebhooks): Promise<void>
   /** Starts to push, and the background work. */
   start(): void
   /** Returns the jobs that have not started, and waits for pushes in progress up to `graceMs`. */
@@ -38,9 +47,21 @@ export type WebhooksParts = Readonly<{
   schedule?: Readonly<{ intervalMs: number; batchMax: number }>
   /** False: messages that were left without jobs wait for another server. Default true. */
   isRecovering?: boolean
+  /** Undefined: no spans are created. */
+  tracing?: Tracing
+  /** Absent: this server prunes no messages. */
+  pruning?: PruningOptions
   /** Called for each attempt, with `delivered` or the kind of its failure. */
   onAttempt(result: string, latencyMs: number): void
   onError(error: unknown): void
+}>
+
+export type PruningOptions = Readonly<{
+  nodeName: string
+  folder: string
+  fileBytesMax: number
+  retentionUs: number
+  intervalMs: number
 }>
 
 const scheduleDefault = { intervalMs: 5_000, batchMax: 100 }
@@ -49,8 +70,9 @@ const prunedMax = 5_000
 
 export function createWebhooks(parts: WebhooksParts): Webhooks {
   const { storage, engine, clock, dispatchRules: rules, deliveryRules, onAttempt, onError } = parts
+  const traced = parts.tracing === undefined ? {} : { tracing: parts.tracing }
   const sender = createSender({ addresses: parts.addresses, timeoutMs: rules.timeoutMs })
-  const broker = createBroker({ storage, engine, clock, rules: deliveryRules, onError })
+  const broker = createBroker({ storage, engine, clock, rules: deliveryRules, ...traced, onError })
   const dispatcher = createDispatcher({
     storage,
     engine,
@@ -58,6 +80,7 @@ export function createWebhooks(parts: WebhooksParts): Webhooks {
     sender,
     clock,
     rules,
+    ...traced,
     onError,
     onAttempt,
   })
@@ -68,6 +91,7 @@ export function createWebhooks(parts: WebhooksParts): Webhooks {
     ...((parts.isRecovering ?? true) ? [recoveryLoop] : []),
     createLoop(intervalMs, () => repeat(() => broker.dispatchScheduled(batchMax)), onError),
     createLoop(pruneMs, () => prune(parts), onError),
+    ...createPruneLoop(parts),
   ]
   const deliveryParts = { storage, engine, broker, sender, clock, rules }
   const webhooks: Webhooks = {
@@ -78,6 +102,18 @@ export function createWebhooks(parts: WebhooksParts): Webhooks {
       ...webhooks,
       deliveries: createDeliveries({ ...deliveryParts, storage: () => visible }),
     }),
+    configure: (configured) =>
+      applyConfiguration(
+        {
+          storage: storage(),
+          engine: engine(),
+          clock,
+          rules: deliveryRules,
+          createId: broker.createId,
+          createToken,
+        },
+        configured,
+      ),
     start: () => {
       dispatcher.start()
       for (const loop of loops) loop.start()
@@ -89,6 +125,16 @@ export function createWebhooks(parts: WebhooksParts): Webhooks {
     },
   }
   return webhooks
+}
+
+/** Exports messages after their retention, and removes them. */
+function createPruneLoop({ storage, engine, clock, pruning, onError }: WebhooksParts): readonly Loop[] {
+  if (pruning === undefined) return []
+  const { retentionUs, intervalMs } = pruning
+  const archive = createMessageArchive({ ...pruning, clock })
+  const pruner = createMessagePruner({ storage, engine, clock, archive, retentionUs, owner: randomUUID() })
+  const loop = createLoop(intervalMs, async (signal) => void (await pruner.pass(signal)), onError)
+  return [{ start: loop.start, stop: () => loop.stop().then(pruner.close) }]
 }
 
 /** Until nothing is left. */

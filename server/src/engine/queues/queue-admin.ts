@@ -3,50 +3,45 @@
  * same transaction.
  */
 import type { QueueName } from '../../core/ids/ids.ts'
-import type { Queue } from '../../core/items/queue.ts'
-import type { Clock } from '../../core/time/instant.ts'
-import { KnownError } from '../../errors.ts'
+import { type Queue, systemNamespace } from '../../core/items/queue.ts'
 import type { AuditEntry } from '../../storage/contract/audit.ts'
 import type { Clear, Import, ImportResult, ItemToImport, RemoveResult } from '../../storage/contract/items.ts'
-import type { DeleteQueueResult } from '../../storage/contract/queues.ts'
-import type { Command, StoreReads } from '../../storage/contract/storage.ts'
+import type { Command } from '../../storage/contract/storage.ts'
 import { stepBytesMax } from '../../storage/shared/byte-budget.ts'
 import { checkCommand } from '../../storage/shared/items/check-command.ts'
 import { createQueueNotFoundError } from '../../storage/shared/items/queue-checks.ts'
-import type { Announcer } from '../announcer.ts'
 import type { Attribution, Engine, RemovedCounts } from '../engine.ts'
+import { sumPayloads } from '../quotas/quotas.ts'
 import { readWithin, writeWithin } from '../timing/deadline.ts'
-import type { Writer } from '../writes/writer.ts'
-import type { QueueRuntimes } from './queue-runtimes.ts'
+import { createAuditContext, type QueueAdminParts, stepItemsMax } from './queue-admin-parts.ts'
+import { createDeletions } from './queue-deletions.ts'
 
-/** Many items are deleted or imported in steps: a long transaction would block all other writers. */
-const stepItemsMax = 1_000
-
-type QueueCalls = Pick<Engine, 'createQueue' | 'updateQueue' | 'deleteQueue' | 'reload'>
+type QueueCalls = Pick<
+  Engine,
+  'createQueue' | 'updateQueue' | 'deleteQueue' | 'finishQueueDeletions' | 'reload'
+>
 type BulkCalls = Pick<Engine, 'importItems' | 'deleteItems' | 'clear'>
 export type QueueAdmin = QueueCalls & BulkCalls
-export type QueueAdminParts = Readonly<{
-  storage: StoreReads
-  writer: Writer
-  clock: Clock
-  batchMsMax: number
-  announcer: Announcer
-  runtimes: QueueRuntimes
-  onError(error: unknown): void
-}>
-
 export function createQueueAdmin(parts: QueueAdminParts): QueueAdmin {
   return { ...createQueueCalls(parts), ...createBulkCalls(parts) }
 }
 
 function createQueueCalls(parts: QueueAdminParts): QueueCalls {
-  const { storage, writer, clock, batchMsMax, announcer, runtimes, onError } = parts
+  const { storage, writer, clock, batchMsMax, announcer, runtimes, quotas, onError } = parts
   return {
     createQueue: (queue, attribution) => {
       const { name } = queue
       const command = { op: 'create-queue', queue, now: clock.now() } as const
-      const create = async (): Promise<Queue> =>
-        (await writer.write(withAudit(parts, command, attribution, 'queue.create', name, { queue })))[0]
+      const create = async (): Promise<Queue> => {
+        try {
+          return (
+            await writer.write(withAudit(parts, command, attribution, 'queue.create', name, { queue }))
+          )[0]
+        } catch (error) {
+          quotas.note(queue.namespace ?? systemNamespace, error)
+          throw error
+        }
+      }
       return writeWithin(batchMsMax, create(), {
         advice: `repeat it; QUEUE_EXISTS then means that the first call created queue ${name}`,
         onDone: () => runtimes.onCreated(name),
@@ -71,20 +66,7 @@ function createQueueCalls(parts: QueueAdminParts): QueueCalls {
         onLateError: onError,
       })
     },
-    deleteQueue: async (name, attribution, { isForced } = { isForced: false }) => {
-      const queue = await readWithin(batchMsMax, storage.getQueue(name))
-      const { createdAt } = queue ?? {}
-      let steps = 0
-      for (let isMore = true; isMore; ) {
-        const act = createAuditContext(parts, attribution, 'queue.delete', isForced ? { isForced } : {})
-        const step = { name, isForced, countMax: stepItemsMax, ...(createdAt !== undefined && { createdAt }) }
-        const command = { op: 'delete-queue', ...step, ...act } as const
-        isMore = (await writer.write([command]).catch(endIfDeleted(steps++)))[0].isMore
-      }
-      await runtimes.onDeleted(name)
-      // Leases that wait for its items on other servers end.
-      announcer.add(name)
-    },
+    ...createDeletions(parts),
     reload: async (name) => {
       const queue = await readWithin(batchMsMax, storage.getQueue(name))
       if (queue === null) {
@@ -109,13 +91,18 @@ function createBulkCalls(parts: QueueAdminParts): BulkCalls {
       const whole = { op: 'import', queue, partition, items, now: clock.now() } as const
       // Check all items before any is stored, so that only a failing store can end the import half-way.
       checkCommand(whole)
+      const release = await admitItems(parts, queue, items)
       const imported: ImportResult[] = []
       let steps = 0
-      do {
-        const stepTrace = steps === 0 ? attribution : undefined
-        imported.push(...(await importStep(parts, whole, imported.length, stepTrace)))
-        steps++
-      } while (imported.length < items.length)
+      try {
+        do {
+          const stepTrace = steps === 0 ? attribution : undefined
+          imported.push(...(await importStep(parts, whole, imported.length, stepTrace)))
+          steps++
+        } while (imported.length < items.length)
+      } finally {
+        release()
+      }
       if (steps > 1) {
         const stored = imported.filter(({ id }) => id !== null).length
         await auditEnd(parts, attribution, 'items.imported', queue, {
@@ -157,14 +144,16 @@ function createBulkCalls(parts: QueueAdminParts): BulkCalls {
   }
 }
 
-/** Another call may delete the queue between two steps of this one. */
-function endIfDeleted(steps: number) {
-  return (error: unknown): readonly [DeleteQueueResult] => {
-    if (steps > 0 && error instanceof KnownError && error.code === 'QUEUE_NOT_FOUND') {
-      return [{ removed: 0, isMore: false }]
-    }
-    throw error
-  }
+/** Rejects with QUOTA_EXCEEDED. Returns a function to call when the items are written. */
+async function admitItems(
+  { storage, quotas, batchMsMax }: QueueAdminParts,
+  name: QueueName,
+  items: readonly ItemToImport[],
+): Promise<() => void> {
+  const queue = await readWithin(batchMsMax, storage.getQueue(name))
+  // The import itself reports a queue that does not exist.
+  if (queue === null) return () => {}
+  return (await quotas.admit(queue.namespace, items.length, () => sumPayloads(items))) ?? (() => {})
 }
 
 const noneRemoved: RemovedCounts = { removed: 0, discarded: 0 }
@@ -232,16 +221,6 @@ function withAudit<C extends Command>(
     command,
     { op: 'audit', entries: [createAuditEntry(parts, attribution, action, target, details)] },
   ] as const
-}
-
-/** For commands of which the store writes the audit row, because only it knows what they changed. */
-function createAuditContext(
-  { clock }: QueueAdminParts,
-  attribution: Attribution | undefined,
-  action: string,
-  details: AuditEntry['details'],
-) {
-  return attribution === undefined ? {} : { audit: { at: clock.now(), action, details, ...attribution } }
 }
 
 /** Records the result of a call of several transactions. Its start was recorded in the first of them. */

@@ -8,6 +8,7 @@ import type { QueueName } from '../../core/ids/ids.ts'
 import type { Import } from '../../storage/contract/items.ts'
 import type { Command, ResultOf, ResultsOf, Storage } from '../../storage/contract/storage.ts'
 import { type EngineEvent, readChanges, toEvents } from '../events.ts'
+import type { WriteObserver } from '../tracing/trace-writes.ts'
 
 export interface Writer {
   /** One transaction: durable when it resolves, undone when it rejects. */
@@ -25,21 +26,24 @@ export type WriterOptions = Readonly<{
   onEvent(event: EngineEvent): void
   /** How long the store took, whether it wrote or rejected. */
   onWrite?(command: Command['op'], seconds: number): void
+  /** Creates spans. Undefined without tracing. */
+  onCommitted?: WriteObserver
   onError(error: unknown): void
 }>
 
 export function createWriter(options: WriterOptions): Writer {
-  const { storage, onWrite, onEvent, onError } = options
+  const { storage, onWrite, onEvent, onCommitted, onError } = options
 
   const measure = (commands: readonly Command[], startedAt: number): void => {
     onWrite?.(findMainCommand(commands), (performance.now() - startedAt) / 1_000)
   }
-  const follow = (commands: readonly Command[], results: readonly unknown[]): void => {
+  const follow = (commands: readonly Command[], results: readonly unknown[], startedAt: number): void => {
     for (let at = 0; at < commands.length; at++) {
       const command = commands[at] as Command
       const result = results[at] as ResultOf<Command>
       notify(command, result, options)
       for (const event of toEvents(command, result)) onEvent(event)
+      if (onCommitted !== undefined) onCommitted(command, result, startedAt)
     }
   }
   return {
@@ -49,7 +53,7 @@ export function createWriter(options: WriterOptions): Writer {
         (results) => {
           try {
             measure(commands, startedAt)
-            follow(commands, results as readonly unknown[])
+            follow(commands, results as readonly unknown[], startedAt)
           } catch (error) {
             // The write is committed, so the caller gets its results whatever an observer did.
             onError(error)

@@ -1,6 +1,8 @@
 /** Actions of a person on groups and causes. Each has an audit row in its transaction. */
+import type { GroupLifecycleState } from '../../core/dead-letters/group-lifecycle.ts'
 import type { GroupId } from '../../core/ids/ids.ts'
 import { findTextFault } from '../../core/text/storable-text.ts'
+import { type Instant, toDate } from '../../core/time/instant.ts'
 import { KnownError } from '../../errors.ts'
 import { createAuditCommand } from '../audit.ts'
 import type { Letters } from '../letters.ts'
@@ -11,7 +13,20 @@ export type PinnedSubject = Readonly<{ groupId: GroupId } | { causeKey: string }
 
 export const titleMax = 300
 
-type GroupActions = Pick<Letters, 'mergeGroups' | 'mergeCauses' | 'pinTitle'>
+export type GroupDecision = Readonly<{
+  state: Exclude<GroupLifecycleState, 'regressed'>
+  mutedUntil: Instant | null
+  note: string
+}>
+
+const decisionActions = {
+  open: 'group.reopen',
+  acknowledged: 'group.acknowledge',
+  muted: 'group.mute',
+  resolved: 'group.resolve',
+} as const
+
+type GroupActions = Pick<Letters, 'mergeGroups' | 'mergeCauses' | 'pinTitle' | 'decideGroup'>
 
 export function createGroupActions({
   storage,
@@ -45,6 +60,21 @@ export function createGroupActions({
         { op: 'pin-title', groupIds, title },
         createAuditCommand(clock, attribution, action, [target], { title, before }),
       ])
+    },
+    decideGroup: async (named, { state, mutedUntil, note: given }, attribution) => {
+      const note = given.trim()
+      const fault = findTextFault(note)
+      if (fault !== undefined) throw new KnownError('BAD_REQUEST', `the note contains ${fault}`)
+      const { groupIds, target } = await findSubject(storage, { groupId: named })
+      const [groupId = named] = groupIds
+      const changedAt = clock.now()
+      const lifecycle = { state, changedAt, mutedUntil, actor: attribution.actor, note }
+      const details = { note, ...(mutedUntil !== null && { until: toDate(mutedUntil).toISOString() }) }
+      await engine.write([
+        { op: 'set-group-lifecycle', groupId, lifecycle },
+        createAuditCommand(clock, attribution, decisionActions[state], [target], details),
+      ])
+      return groupId
     },
   }
 }

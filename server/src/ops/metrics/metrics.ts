@@ -11,6 +11,7 @@ import { KnownError } from '../../errors.ts'
 import type { Counts, QueueCounts } from '../../storage/contract/counts.ts'
 import type { ConsumerCounts } from '../../storage/contract/webhooks.ts'
 import type { ReconcileState } from '../health/reconciler.ts'
+import { type AccessTotals, registerAccessTotals } from './access-totals.ts'
 import { type AnsweredRequest, AnsweredRequests } from './answered-requests.ts'
 import { combineMetrics, type MetricReport } from './combined-metrics.ts'
 import { type KafkaLag, registerKafkaLag } from './kafka-metrics.ts'
@@ -19,6 +20,7 @@ import { createLetterMetrics, type LetterFigures, registerLetterTotals } from '.
 import type { LetterTotals } from './letter-totals.ts'
 import type { DispatchFigures, PushMetrics } from './push-metrics.ts'
 import type { StoreWriteTimes } from './store-write-times.ts'
+import type { TraceMetrics } from './trace-metrics.ts'
 
 export type MetricsSources = Readonly<{
   version: string
@@ -30,9 +32,13 @@ export type MetricsSources = Readonly<{
   readLetters: () => Promise<LetterFigures>
   /** The actions of this server on letters. */
   letterTotals: LetterTotals
+  /** Calls that this server refused; default: not counted. */
+  accessTotals?: AccessTotals
   storeWrites: StoreWriteTimes
   /** The pushes of this server to webhook consumers. */
   pushes: PushMetrics
+  /** The spans of this server. Undefined without tracing. */
+  spans?: TraceMetrics
   /** The exact numbers of jobs of webhook consumers, read at each scrape. */
   readDeadJobs?: () => Promise<readonly ConsumerCounts[]>
   /** Undefined while the store was never open. */
@@ -97,7 +103,9 @@ export function createMetrics(sources: MetricsSources): Metrics {
   // All processes read the same lag, so it must not be added up either.
   if (sources.listKafkaLags !== undefined) registerKafkaLag(storeRegistry, sources.listKafkaLags)
   registerLetterTotals(registry, sources.letterTotals)
+  if (sources.accessTotals !== undefined) registerAccessTotals(registry, sources.accessTotals)
   sources.pushes.register(registry, sources.readDispatch)
+  sources.spans?.register(registry)
 
   let rendering: Promise<string> | undefined
   const readStore = async (): Promise<void> => {

@@ -1,9 +1,9 @@
 /**
  * The watch over workers and consumer groups.
  *
- * Workers report over HTTP (`receive`) or through Redis. Each `pass` writes the heartbeats that arrived, reads
- * those in Redis, and evaluates the rules on what the store has (evaluate.ts). Findings are computed from the
- * store, so all servers on a store have the same.
+ * Workers report over HTTP (`receive`) or through Redis. Each `pass` writes the heartbeats that arrived,
+ * reads those in Redis, and evaluates the rules on what the store has (evaluate.ts). Findings are computed
+ * from the store, so all servers on a store have the same.
  *
  * `heartbeats/` has the ways of heartbeats into the store, `health.ts` the report for `/actuator/health`.
  */
@@ -15,8 +15,8 @@ import type { WatchReport } from './evaluate.ts'
 export interface Watching {
   readonly rules: WorkerRules
   /**
-   * Takes heartbeats that arrived over HTTP. Those that change the state of a worker are stored when it
-   * resolves; the others follow with the next pass. `refused`: the positions of unknown workers beyond the
+   * Takes heartbeats that arrived over HTTP. Heartbeats that change the state of a worker are stored when
+   * it resolves; the others follow with the next pass. `refused`: the positions of unknown workers beyond the
    * limit.
    */
   receive(heartbeats: readonly NewHeartbeat[]): Promise<Readonly<{ refused: readonly number[] }>>

@@ -11,6 +11,8 @@ export interface CountStore {
   readCounts(query: CountsQuery): Promise<readonly PartitionCounts[]>
   /** Exact, one entry per queue: the store adds up the partitions. */
   readQueueCounts(query: QueueCountsQuery): Promise<readonly QueueCounts[]>
+  /** The share of a namespace in the store, for its quota. */
+  readUsage(query: UsageQuery): Promise<Usage>
 
   /**
    * Compares every count with the rows that it counts, and checks conservation. Empty if all counts are
@@ -32,6 +34,10 @@ export type CountsQuery = Readonly<{ queue?: QueueName }>
  * entry. One entry without a name has the sum of all others, if there are others.
  */
 export type QueueCountsQuery = Readonly<{ queues?: readonly QueueName[]; countMax: number }>
+/** `isWithBytes`: also add up the payloads. The cost then depends on the number of items. */
+export type UsageQuery = Readonly<{ namespace: string; isWithBytes: boolean }>
+/** Items of all queues, in every state, without the archive. `bytes`: of their payloads; null: not read. */
+export type Usage = Readonly<{ queues: number; items: number; bytes: number | null }>
 export type QueueCounts = Readonly<Counts & { queue: QueueName | null }>
 
 /**

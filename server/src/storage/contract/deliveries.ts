@@ -8,6 +8,7 @@ import type { Instant } from '../../core/time/instant.ts'
 import type { PushErrorKind } from '../../core/webhook/attempt.ts'
 import type { ConsumerDelivery } from '../../core/webhook/delivery/consumer-delivery.ts'
 import type { SigningSecrets } from '../../core/webhook/signature.ts'
+import type { AuditEntry } from './audit.ts'
 import type { Consumer } from './webhooks.ts'
 
 export type DeliveryCommand = PutDelivery | RecordAttempts | RecordDeliveryFigures | PruneDeliveries
@@ -52,6 +53,8 @@ export type PutDelivery = Readonly<{
   now: Instant
   /** For observers: what happened to the consumer. */
   change?: DeliveryChange
+  /** An audit row that is written if the change is stored. */
+  entry?: AuditEntry
   /** Reject the whole write with CONSUMER_CHANGED if the stored version is another one. */
   isRequired?: boolean
 }>

@@ -6,6 +6,7 @@
  * merged into, in the same transaction for all its letters. Every read accepts the ids of merged groups and
  * the keys of merged causes, and answers with the ids and keys that are shown.
  */
+import type { GroupLifecycle } from '../../core/dead-letters/group-lifecycle.ts'
 import type { GroupId, LetterId, QueueName } from '../../core/ids/ids.ts'
 import type { Instant } from '../../core/time/instant.ts'
 import type { CountedFilter } from './letters.ts'
@@ -20,7 +21,11 @@ export interface GroupStore {
   getGroupJob(id: string): Promise<StoredGroupJob | null>
   /** Newest first. */
   listGroupJobs(query: GroupJobsQuery): Promise<readonly StoredGroupJob[]>
+  /** New and regressed groups whose notices were not cleared yet. Oldest ids first. */
+  listGroupNotices(query: Readonly<{ countMax: number }>): Promise<readonly GroupNotice[]>
 }
+
+export type GroupNotice = Readonly<{ groupId: GroupId; kind: 'new' | 'regressed'; at: Instant }>
 
 export type CausesQuery = Readonly<{
   filter: CountedFilter
@@ -36,7 +41,15 @@ export type CauseCount = Readonly<{ causeKey: string; count: number }>
  */
 export type GroupLabel = Readonly<{ id: GroupId; slug: string; shownAs: GroupId }>
 
-export type GroupCommand = MergeGroups | MergeCauses | PinTitle | PutGroupJob | CreateSplit | RegroupLetters
+export type GroupCommand =
+  | MergeGroups
+  | MergeCauses
+  | PinTitle
+  | PutGroupJob
+  | CreateSplit
+  | RegroupLetters
+  | SetGroupLifecycle
+  | ClearGroupNotices
 
 export type GroupResults = {
   'merge-groups': { groupId: GroupId; queue: QueueName; merged: readonly GroupId[] }
@@ -46,6 +59,9 @@ export type GroupResults = {
   /** The number of letters that changed their group. */
   'regroup-letters': { moved: number }
   'pin-title': { groups: readonly Readonly<{ id: GroupId; title: string }>[] }
+  /** The group that is shown, and its lifecycle from before. */
+  'set-group-lifecycle': { groupId: GroupId; before: GroupLifecycle }
+  'clear-group-notices': undefined
 }
 
 /**
@@ -63,6 +79,19 @@ export type MergeCauses = Readonly<{ op: 'merge-causes'; into: string; causeKeys
  * before. Groups that do not exist are left out.
  */
 export type PinTitle = Readonly<{ op: 'pin-title'; groupIds: readonly GroupId[]; title: string | null }>
+
+/**
+ * A person decided about a group. A letter that arrives later makes a resolved group regressed, in the
+ * transaction of the letter: no letter arrives unnoticed while the group is resolved. Rejects with
+ * GROUP_NOT_FOUND.
+ */
+export type SetGroupLifecycle = Readonly<{
+  op: 'set-group-lifecycle'
+  groupId: GroupId
+  lifecycle: GroupLifecycle & Readonly<{ changedAt: Instant }>
+}>
+/** The notices have been read: removes those of this kind and time, and keeps newer ones. */
+export type ClearGroupNotices = Readonly<{ op: 'clear-group-notices'; notices: readonly GroupNotice[] }>
 
 /**
  * Background work on the groups of letters. letters/grouping/group-jobs.ts encodes and decodes the document.

@@ -7,6 +7,7 @@
  * letters.
  */
 
+import type { GroupLifecycle, GroupLifecycleState } from '../../core/dead-letters/group-lifecycle.ts'
 import type {
   CancelRefusal,
   LetterRefusal,
@@ -415,7 +416,10 @@ export interface LetterRanges {
   /** Reads the next letters of the ranges in order, and returns the letters that match the filter. */
   scan(bounds: ScanBounds): Promise<LetterScan>
 }
-/** `payloadBytes`: the size of the payload if only its beginning was read. */
+/**
+ * `payloadBytes`: the size of the payload if only its beginning was read. Then only the header `traceparent`
+ * was read of the headers.
+ */
 export type ListedLetter = Item & Readonly<{ payloadBytes?: number }>
 export type ListedArchived = Readonly<{ item: ListedLetter; archivedAt: Instant }>
 
@@ -449,6 +453,8 @@ export type GroupsQuery = Readonly<{
   countMax: number
   /** List groups without a matching letter too. */
   isEmptyToo: boolean
+  /** Only groups in one of these states at `now`. */
+  lifecycle?: Readonly<{ states: readonly GroupLifecycleState[]; now: Instant }>
 }>
 export type GroupFacts = Readonly<{
   id: GroupId
@@ -472,5 +478,7 @@ export type GroupFacts = Readonly<{
   /** The number of matching letters, and their numbers by state. */
   count: number
   states: Readonly<Partial<Record<ListedState, number>>>
+  /** As stored: see `readLifecycleAt`. */
+  lifecycle: GroupLifecycle
 }>
 export type GroupArrivals = Readonly<{ groupId: GroupId; hour: Instant; count: number }>

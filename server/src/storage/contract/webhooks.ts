@@ -29,6 +29,8 @@ export type WebhookCommand =
   | AcceptMessages
   | DispatchMessages
   | DispatchScheduled
+  | PruneMessages
+  | RecordConfiguration
   | TakeJob
 
 export type WebhookResults = {
@@ -39,6 +41,8 @@ export type WebhookResults = {
   'accept-messages': readonly AcceptResult[]
   'dispatch-messages': DispatchResult
   'dispatch-scheduled': { numbers: readonly number[]; isMore: boolean }
+  'prune-messages': { removed: readonly number[] }
+  'record-configuration': undefined
   'take-job': { isTaken: boolean }
 }
 
@@ -66,6 +70,10 @@ export interface WebhookStore {
   countMessages(channelId: string): Promise<MessageCounts>
   /** The numbers of messages without jobs, oldest first. */
   listUndispatched(query: UndispatchedQuery): Promise<readonly number[]>
+  /** Messages that can be looked at for pruning, in the order of their turns. */
+  listPrunable(query: PruneQuery): Promise<readonly PrunableMessage[]>
+  /** Null: nothing was configured so far. */
+  readConfigurationChecksum(): Promise<string | null>
   /** The queued jobs of a queue, without their bytes, by priority, then age. */
   listQueuedItems(query: Readonly<{ queue: QueueName; countMax: number }>): Promise<readonly Item[]>
   /**
@@ -187,6 +195,22 @@ export type DispatchResult = Readonly<{
  * message has in the meantime just becomes DISPATCHED.
  */
 export type DispatchScheduled = Readonly<{ op: 'dispatch-scheduled'; now: Instant; countMax: number }>
+
+/**
+ * Removes messages whose jobs are all delivered or deleted, with their jobs. Other messages of `numbers`
+ * stay. `postponed`: messages that cannot be pruned now, and their next turns.
+ */
+export type PruneMessages = Readonly<{
+  op: 'prune-messages'
+  numbers: readonly number[]
+  postponed: readonly Readonly<{ number: number; pruneAt: Instant }>[]
+}>
+/** `before`: for the first time, this is compared with the time at which the message was stored. */
+export type PruneQuery = Readonly<{ before: Instant; countMax: number }>
+export type PrunableMessage = Readonly<{ number: number; createdAt: Instant; payloadBytes: number }>
+
+/** The configured producers, channels and consumers were stored. */
+export type RecordConfiguration = Readonly<{ op: 'record-configuration'; checksum: string; now: Instant }>
 
 /**
  * Leases one job for a pull consumer: a queued job by its item, or a dead job by its letter, which starts a

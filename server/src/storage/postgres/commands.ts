@@ -12,6 +12,7 @@ import { recordAttempts } from './deliveries/attempts.ts'
 import { pruneDeliveries, putDelivery, recordDeliveryFigures } from './deliveries/deliveries.ts'
 import { mergeCausesByHand, mergeGroupsByHand, pinTitle } from './groups/change-groups.ts'
 import { putGroupJob } from './groups/group-jobs.ts'
+import { clearGroupNotices, setGroupLifecycle } from './groups/lifecycles.ts'
 import { createSplit, regroupLetters } from './groups/regroup.ts'
 import { advance } from './items/advance.ts'
 import { tryCompletePlain } from './items/complete-plain.ts'
@@ -33,12 +34,15 @@ import { replanRedrives } from './letters/replan.ts'
 import { acquireLock, fence, releaseLock, renewLock } from './locks/locks.ts'
 import { deleteQueue } from './queues/delete-queue.ts'
 import { recordLeaseCalls } from './queues/lease-calls.ts'
+import { cancelQueueDeletion } from './queues/queue-deletions.ts'
 import { createQueue, updateQueue } from './queues/queues.ts'
 import type { Transaction } from './transaction.ts'
 import { acceptMessages } from './webhooks/accept.ts'
+import { recordConfiguration } from './webhooks/configuration.ts'
 import { deleteConsumer, putConsumer } from './webhooks/consumers.ts'
 import { dispatchMessages } from './webhooks/dispatch.ts'
 import { putChannel, putProducer } from './webhooks/entities.ts'
+import { pruneMessages } from './webhooks/prune.ts'
 import { dispatchScheduled } from './webhooks/scheduled.ts'
 import { takeJob } from './webhooks/take-job.ts'
 import { addEventTotals, forgetWorkers, recordHeartbeats } from './workers/workers.ts'
@@ -60,6 +64,7 @@ const handlers: Handlers = {
   'create-queue': executeOneByOne(createQueue),
   'update-queue': executeOneByOne(updateQueue),
   'delete-queue': executeOneByOne(deleteQueue),
+  'cancel-queue-deletion': executeOneByOne(cancelQueueDeletion),
   'record-lease-calls': executeOneByOne(recordLeaseCalls),
   produce,
   lease,
@@ -93,6 +98,8 @@ const handlers: Handlers = {
   'put-group-job': executeOneByOne(putGroupJob),
   'create-split': executeOneByOne(createSplit),
   'regroup-letters': executeOneByOne(regroupLetters),
+  'set-group-lifecycle': executeOneByOne(setGroupLifecycle),
+  'clear-group-notices': executeOneByOne(clearGroupNotices),
   'correct-leases': executeOneByOne(correctLeases),
   'put-campaign': executeOneByOne(putCampaign),
   'freeze-letters': executeOneByOne(freezeLetters),
@@ -112,6 +119,8 @@ const handlers: Handlers = {
   'record-delivery-figures': executeOneByOne(recordDeliveryFigures),
   'prune-deliveries': executeOneByOne(pruneDeliveries),
   'dispatch-scheduled': executeOneByOne(dispatchScheduled),
+  'prune-messages': executeOneByOne(pruneMessages),
+  'record-configuration': executeOneByOne(recordConfiguration),
   'take-job': executeOneByOne(takeJob),
   'record-heartbeats': executeOneByOne(recordHeartbeats),
   'forget-workers': executeOneByOne(forgetWorkers),

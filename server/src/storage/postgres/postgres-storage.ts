@@ -19,7 +19,14 @@ import type {
   CampaignsQuery,
   StoredCampaign,
 } from '../contract/campaigns.ts'
-import type { CountsQuery, PartitionCounts, QueueCounts, QueueCountsQuery } from '../contract/counts.ts'
+import type {
+  CountsQuery,
+  PartitionCounts,
+  QueueCounts,
+  QueueCountsQuery,
+  Usage,
+  UsageQuery,
+} from '../contract/counts.ts'
 import type {
   AttemptsQuery,
   ConsumerFigures,
@@ -33,6 +40,7 @@ import type {
   CausesQuery,
   GroupJobsQuery,
   GroupLabel,
+  GroupNotice,
   StoredGroupJob,
 } from '../contract/groups.ts'
 import type { ItemsQuery } from '../contract/items.ts'
@@ -59,7 +67,7 @@ import type {
   RangesQuery,
 } from '../contract/letters.ts'
 import type { HeldLock } from '../contract/locks.ts'
-import type { QueuesQuery } from '../contract/queues.ts'
+import type { QueueDeletion, QueuesQuery } from '../contract/queues.ts'
 import type { Command, ResultsOf, Storage, StoreClock, StoreReads } from '../contract/storage.ts'
 import type {
   Channel,
@@ -75,6 +83,8 @@ import type {
   MessagesQuery,
   PageQuery,
   Producer,
+  PrunableMessage,
+  PruneQuery,
   ScheduledMessage,
   UndispatchedQuery,
 } from '../contract/webhooks.ts'
@@ -94,11 +104,13 @@ import { Vacuum } from './connection/vacuum.ts'
 import { readCounts, readQueueCounts } from './counts/counts.ts'
 import { countLetters, countOpenSince } from './counts/letter-count-queries.ts'
 import { FirstMinuteCache } from './counts/time-bucket-retention.ts'
+import { readUsage } from './counts/usage.ts'
 import { reconcileCounts, verifyCounts } from './counts/verify.ts'
 import { listAttempts } from './deliveries/attempts.ts'
 import { getDelivery, listDeliveries, sumDeliveryFigures } from './deliveries/deliveries.ts'
 import { GroupCommit } from './group-commit.ts'
 import { getGroupJob, listGroupJobs } from './groups/group-jobs.ts'
+import { listGroupNotices } from './groups/lifecycles.ts'
 import { findCauseKey, listCauses } from './groups/list-causes.ts'
 import { readNextDueAt } from './items/advance.ts'
 import { LeaseCursors } from './items/lease-cursors.ts'
@@ -121,8 +133,10 @@ import { findRanges } from './letters/scan-letters.ts'
 import { checkReadable, migrate } from './migrations/migrate.ts'
 import { readLeaseCall } from './queues/lease-calls.ts'
 import { QueueCache } from './queues/queue-cache.ts'
+import { listQueueDeletions } from './queues/queue-deletions.ts'
 import { getQueue, listQueues } from './queues/queues.ts'
 import { CountSlots, type StoreContext } from './store-context.ts'
+import { readConfigurationChecksum } from './webhooks/configuration.ts'
 import {
   getConsumer,
   listConsumerCounts,
@@ -135,6 +149,7 @@ import { listQueuedItems, readJobTimes } from './webhooks/job-lists.ts'
 import { readJobs } from './webhooks/jobs.ts'
 import { countMessages } from './webhooks/message-counts.ts'
 import { getMessage, listMessages, listUndispatched, readMessages } from './webhooks/messages.ts'
+import { listPrunable } from './webhooks/prune.ts'
 import { getScheduled } from './webhooks/scheduled.ts'
 import { listWorkers, readWatchRecords } from './workers/workers.ts'
 import { write } from './write.ts'
@@ -231,6 +246,10 @@ class PostgresStorage implements Storage {
     return this.#run(() => getQueue(this.#store.connections, name))
   }
 
+  listQueueDeletions(countMax: number): Promise<readonly QueueDeletion[]> {
+    return this.#run(() => listQueueDeletions(this.#store.connections, countMax))
+  }
+
   readLeaseCall(name: string): Promise<Instant | null> {
     return this.#run(() => readLeaseCall(this.#store.connections, name))
   }
@@ -253,6 +272,10 @@ class PostgresStorage implements Storage {
 
   readQueueCounts(query: QueueCountsQuery): Promise<readonly QueueCounts[]> {
     return this.#run(() => readQueueCounts(this.#store.connections, query))
+  }
+
+  readUsage(query: UsageQuery): Promise<Usage> {
+    return this.#run(() => readUsage(this.#store.connections, query))
   }
 
   readCounts(query: CountsQuery): Promise<readonly PartitionCounts[]> {
@@ -336,6 +359,10 @@ class PostgresStorage implements Storage {
 
   listGroupJobs(query: GroupJobsQuery): Promise<readonly StoredGroupJob[]> {
     return this.#run(() => listGroupJobs(this.#store.connections, query))
+  }
+
+  listGroupNotices({ countMax }: Readonly<{ countMax: number }>): Promise<readonly GroupNotice[]> {
+    return this.#run(() => listGroupNotices(this.#store.connections, countMax))
   }
 
   findCauseKey(causeKey: string): Promise<string | null> {
@@ -443,6 +470,14 @@ class PostgresStorage implements Storage {
     return this.#run(() => getScheduled(this.#store.connections, channelId, id))
   }
 
+  listPrunable(query: PruneQuery): Promise<readonly PrunableMessage[]> {
+    return this.#run(() => listPrunable(this.#store.connections, query))
+  }
+
+  readConfigurationChecksum(): Promise<string | null> {
+    return this.#run(() => readConfigurationChecksum(this.#store.connections))
+  }
+
   listUndispatched(query: UndispatchedQuery): Promise<readonly number[]> {
     return this.#run(() => listUndispatched(this.#store.connections, query))
   }
@@ -459,7 +494,9 @@ class PostgresStorage implements Storage {
   }
 
   readJobs(jobs: readonly JobLocation[]): Promise<readonly JobState[]> {
-    return this.#run(() => readJobs(this.#store.connections, jobs))
+    return this.#run(() =>
+      readJobs((statement, values) => this.#store.connections.read(statement, values), jobs),
+    )
   }
 
   listDeliveries({ changedSince }: Readonly<{ changedSince?: Instant }>): Promise<readonly StoredDelivery[]> {

@@ -188,6 +188,10 @@ function updateCursors(
       case 'record-delivery-figures':
       case 'prune-deliveries':
       case 'dispatch-scheduled':
+      case 'prune-messages':
+      case 'record-configuration':
+      case 'set-group-lifecycle':
+      case 'clear-group-notices':
       case 'record-heartbeats':
       case 'forget-workers':
       case 'add-event-totals':

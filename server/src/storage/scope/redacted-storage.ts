@@ -1,36 +1,49 @@
 /**
  * A store as a caller sees it who may read the content of items in some namespaces only. Items of other
- * namespaces are listed without payload, key and secret headers, and cannot be searched by their content.
+ * namespaces are listed as the redaction rules of their queue say, by default without payload, key and secret
+ * headers, and cannot be searched by what is hidden.
  */
-import { redactContent } from '../../core/access/redaction.ts'
+
 import { intersectScope } from '../../core/access/scope.ts'
+import { toReasonSlug } from '../../core/dead-letters/reason.ts'
 import type { QueueName } from '../../core/ids/ids.ts'
 import type { Item } from '../../core/items/item.ts'
+import { type Queue, systemNamespace } from '../../core/items/queue.ts'
 import { overlay } from '../../core/overlay.ts'
+import { redactContent, redactedBytes, redactedText } from '../../core/redaction/redaction.ts'
+import { createRedaction, type Redaction } from '../../core/redaction/redaction-rules.ts'
 import { KnownError } from '../../errors.ts'
-import type { LetterFilter } from '../contract/letters.ts'
+import { takeTurn } from '../../turns.ts'
+import type { StoredAttempt } from '../contract/deliveries.ts'
+import type { GroupFacts, LetterFilter } from '../contract/letters.ts'
 import type { StoreReads } from '../contract/storage.ts'
+import type { Message } from '../contract/webhooks.ts'
 
 /** `visible`: all reads of the caller. `readable`: the namespaces whose content the caller may read. */
 export function redactStorage(visible: StoreReads, readable: readonly string[]): StoreReads {
-  const redact = createRedactor(visible, readable)
+  const redactions = createRedactions(visible, readable)
+  const redact = createRedactor(redactions)
   return overlay(visible, {
+    ...redactGroupReads(visible, redactions),
+    ...(!readable.includes(systemNamespace) && hideMessages(visible)),
     listItems: async (query) => redact(await visible.listItems(query)),
     listArchive: async (query) => redactArchived(await visible.listArchive(query), redact),
     getLetters: async (letterIds, bytes) => redact(await visible.getLetters(letterIds, bytes)),
     getArchivedLetters: async (letterIds) =>
       redactArchived(await visible.getArchivedLetters(letterIds), redact),
     listEdits: async (letterId) => {
-      const edits = await visible.listEdits(letterId)
-      const found = await visible.readLetterNamespaces([letterId])
-      const isReadable = found.some(({ namespace }) => readable.includes(namespace))
-      return isReadable ? edits : edits.map((edit) => redactContent(edit))
+      const [edits, live, archived] = await Promise.all([
+        visible.listEdits(letterId),
+        visible.getLetters([letterId], 'head'),
+        visible.getArchivedLetters([letterId]),
+      ])
+      const queue = live[0]?.queue ?? archived[0]?.item.queue
+      const [redaction] = queue === undefined ? [createRedaction(undefined)] : await redactions([queue])
+      return redaction == null ? edits : edits.map((edit) => redaction.content(edit))
     },
     findRanges: async (query) => {
-      const ranges = await visible.findRanges({
-        ...query,
-        filter: limitContentSearch(query.filter, readable),
-      })
+      const filter = await limitTextSearch(limitContentSearch(query.filter, readable), visible, readable)
+      const ranges = await visible.findRanges({ ...query, filter })
       return {
         scan: async (bounds) => {
           const page = await ranges.scan(bounds)
@@ -43,16 +56,111 @@ export function redactStorage(visible: StoreReads, readable: readonly string[]):
   })
 }
 
+/** For each of these queues how its letters are shown; null: the caller reads everything. */
+type Redactions = (names: readonly QueueName[]) => Promise<readonly (Redaction | null)[]>
+
+function createRedactions(visible: StoreReads, readable: readonly string[]): Redactions {
+  const isReadable = (queue: Queue | null): boolean => readable.includes(queue?.namespace ?? '')
+  return async (names) => {
+    const queues = await Promise.all(names.map((name) => visible.getQueue(name)))
+    return queues.map((queue) => (isReadable(queue) ? null : createRedaction(queue?.redaction)))
+  }
+}
+
 type Redact = <I extends Item>(items: readonly I[]) => Promise<readonly I[]>
 
-function createRedactor(visible: StoreReads, readable: readonly string[]): Redact {
+/** Longer texts are examined one item per turn of the event loop. */
+const turnTextMin = 4_096
+
+function createRedactor(redactions: Redactions): Redact {
   return async (items) => {
     const names = [...new Set(items.map(({ queue }) => queue))]
-    const queues = await Promise.all(names.map((name) => visible.getQueue(name)))
-    const isReadable = (name: QueueName): boolean =>
-      readable.includes(queues[names.indexOf(name)]?.namespace ?? '')
-    return items.map((item) => (isReadable(item.queue) ? item : redactContent(item)))
+    const found = await redactions(names)
+    const byQueue = new Map(names.map((name, index) => [name, found[index]]))
+    const shown: (typeof items)[number][] = []
+    for (const item of items) {
+      const redaction = byQueue.get(item.queue)
+      if (redaction?.hasPatterns === true && measureText(item) >= turnTextMin) await takeTurn()
+      shown.push(redaction == null ? item : redaction.item(item))
+    }
+    return shown
   }
+}
+
+function measureText({ payload, failure, history }: Item): number {
+  const texts = failure === null ? history : [failure, ...history]
+  return texts.reduce((sum, { message, stack }) => sum + message.length + stack.length, payload.byteLength)
+}
+
+type GroupReads = Pick<StoreReads, 'listGroups' | 'readGroupLabels' | 'countLetters'>
+
+/** The titles of groups are made of error messages. */
+function redactGroupReads(visible: StoreReads, redactions: Redactions): GroupReads {
+  const listGroups: StoreReads['listGroups'] = async (query) => {
+    const groups = await visible.listGroups(query)
+    const names = [...new Set(groups.map(({ queue }) => queue))]
+    const found = await redactions(names)
+    return groups.map((group) => redactGroup(group, found[names.indexOf(group.queue)] ?? null))
+  }
+  return {
+    listGroups,
+    readGroupLabels: async (groupIds) => {
+      const labels = await visible.readGroupLabels(groupIds)
+      const ids = [...new Set(labels.map(({ shownAs }) => shownAs))]
+      if (ids.length === 0) return labels
+      const groups = await listGroups({ filter: { groupIds: ids }, countMax: ids.length, isEmptyToo: true })
+      const slugs = new Map(groups.map(({ id, slug, title }) => [id, { slug, title }]))
+      return labels.map((label) => {
+        const shown = slugs.get(label.shownAs)
+        return shown?.title.includes(redactedText) === true ? { ...label, slug: shown.slug } : label
+      })
+    },
+    countLetters: async (query) => {
+      const counts = await visible.countLetters(query)
+      const names = [...new Set(counts.flatMap(({ queue }) => queue ?? []))]
+      const found = await redactions(names)
+      return counts.map((count) => {
+        const redaction = count.queue === undefined ? null : found[names.indexOf(count.queue)]
+        if (redaction == null || count.errorClass === undefined) return count
+        return { ...count, errorClass: redaction.text(count.errorClass) }
+      })
+    },
+  }
+}
+
+function redactGroup(group: GroupFacts, redaction: Redaction | null): GroupFacts {
+  if (redaction === null || !redaction.hasPatterns) return group
+  const title = redaction.text(group.title)
+  return {
+    ...group,
+    title,
+    errorClass: redaction.text(group.errorClass),
+    slug: title === group.title ? group.slug : toReasonSlug(title),
+  }
+}
+
+type MessageReads = Pick<StoreReads, 'readMessages' | 'getMessage' | 'getScheduled' | 'listAttempts'>
+
+/** Messages of webhooks, and what their consumers answered, which may repeat the message. */
+function hideMessages(visible: StoreReads): MessageReads {
+  return {
+    readMessages: async (numbers) => (await visible.readMessages(numbers)).map((each) => redactMessage(each)),
+    getMessage: async (channelId, id) => redactMessage(await visible.getMessage(channelId, id)),
+    getScheduled: async (channelId, id) => redactMessage(await visible.getScheduled(channelId, id)),
+    listAttempts: async (query) => (await visible.listAttempts(query)).map(hideAnswer),
+  }
+}
+
+function redactMessage<M extends Pick<Message, 'payload' | 'headers'> | null>(message: M): M {
+  if (message === null) return message
+  const { payload, headers } = redactContent({ ...message, key: null })
+  return { ...message, payload, headers }
+}
+
+function hideAnswer(attempt: StoredAttempt): StoredAttempt {
+  return attempt.body === null || attempt.body.byteLength === 0
+    ? attempt
+    : { ...attempt, body: redactedBytes, contentType: 'text/plain' }
 }
 
 async function redactArchived<A extends Readonly<{ item: Item }>>(
@@ -75,4 +183,42 @@ export function limitContentSearch(filter: LetterFilter, readable: readonly stri
   }
   const namespaces = filter.namespaces === undefined ? readable : intersectScope(readable, filter.namespaces)
   return { ...filter, namespaces }
+}
+
+const queuesPerRead = 1_000
+
+/**
+ * A search by error text could find out what the rules hide in error texts, so it is refused for queues with
+ * such rules.
+ */
+export async function limitTextSearch(
+  filter: LetterFilter,
+  visible: StoreReads,
+  readable: readonly string[],
+): Promise<LetterFilter> {
+  if (filter.text === undefined) return filter
+  const isHidden = (queue: Queue | null): boolean =>
+    queue !== null &&
+    !readable.includes(queue.namespace) &&
+    (filter.namespaces?.includes(queue.namespace) ?? true) &&
+    createRedaction(queue.redaction).hasPatterns
+  if (filter.queues !== undefined) {
+    const queues = await Promise.all(filter.queues.map((name) => visible.getQueue(name)))
+    if (queues.some(isHidden)) throw refuseTextSearch()
+    return filter
+  }
+  for (let from: QueueName | undefined; ; ) {
+    const page = await visible.listQueues({ ...(from !== undefined && { from }), countMax: queuesPerRead })
+    if (page.some(isHidden)) throw refuseTextSearch()
+    const last = page.at(-1)?.name
+    if (last === undefined || page.length < queuesPerRead) return filter
+    from = last
+  }
+}
+
+function refuseTextSearch(): KnownError {
+  return new KnownError(
+    'ACCESS_DENIED',
+    'a search by message in a queue whose rules hide parts of error texts needs the permission payload.read; name other queues',
+  )
 }

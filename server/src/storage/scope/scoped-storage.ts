@@ -22,7 +22,7 @@ export function scopeStorage(storage: StoreReads, namespaces: readonly string[])
   const queues = createVisibleQueues(storage, namespaces)
   return {
     ...scopeServerReads(storage),
-    ...scopeQueueReads(storage, queues),
+    ...scopeQueueReads(storage, queues, namespaces),
     ...scopeLetterReads(storage, queues, namespaces),
     ...scopeCampaignReads(storage, namespaces),
     ...scopeDriverReads(storage, namespaces),
@@ -128,14 +128,20 @@ type QueueReads = Pick<
   | 'getQueue'
   | 'listQueues'
   | 'readLeaseCall'
+  | 'listQueueDeletions'
   | 'readCounts'
   | 'readQueueCounts'
+  | 'readUsage'
   | 'listItems'
   | 'listArchive'
   | 'countOpenSince'
 >
 
-function scopeQueueReads(storage: StoreReads, visible: VisibleQueues): QueueReads {
+function scopeQueueReads(
+  storage: StoreReads,
+  visible: VisibleQueues,
+  namespaces: readonly string[],
+): QueueReads {
   const inQueue = async <T>(name: QueueName, missing: T, read: () => Promise<T>): Promise<T> =>
     (await visible.find(name)) === null ? missing : read()
   const selectNames = async (names: readonly QueueName[] | undefined): Promise<readonly QueueName[]> =>
@@ -143,6 +149,8 @@ function scopeQueueReads(storage: StoreReads, visible: VisibleQueues): QueueRead
   return {
     getQueue: (name) => visible.find(name),
     listQueues: (query) => visible.list(query),
+    listQueueDeletions: async (countMax) =>
+      visible.select(await storage.listQueueDeletions(countMax), ({ name }) => name),
     readLeaseCall: (name) => inQueue(name, null, () => storage.readLeaseCall(name)),
     readCounts: async (query) => {
       if (query.queue !== undefined) return inQueue(query.queue, [], () => storage.readCounts(query))
@@ -150,6 +158,8 @@ function scopeQueueReads(storage: StoreReads, visible: VisibleQueues): QueueRead
     },
     readQueueCounts: async (query) =>
       storage.readQueueCounts({ ...query, queues: await selectNames(query.queues) }),
+    readUsage: async (query) =>
+      namespaces.includes(query.namespace) ? storage.readUsage(query) : { queues: 0, items: 0, bytes: null },
     listItems: (query) => inQueue(query.queue, [], () => storage.listItems(query)),
     listArchive: (query) => inQueue(query.queue, [], () => storage.listArchive(query)),
     countOpenSince: async (since, queues) => storage.countOpenSince(since, await selectNames(queues)),
@@ -172,6 +182,7 @@ type LetterReads = Pick<
   | 'readGroupLabels'
   | 'getGroupJob'
   | 'listGroupJobs'
+  | 'listGroupNotices'
   | 'groupArrivals'
   | 'listEdits'
 >
@@ -224,6 +235,8 @@ function scopeLetterReads(
     },
     // A page can be shorter than asked for.
     listGroupJobs: async (query) => visible.select(await storage.listGroupJobs(query), ({ queue }) => queue),
+    // Only the alerts of the server read notices.
+    listGroupNotices: async () => [],
     readGroupLabels: async (groupIds) => {
       const labels = await storage.readGroupLabels(groupIds)
       const shown = new Set(await selectGroups([...new Set(labels.map(({ shownAs }) => shownAs))]))
@@ -284,6 +297,8 @@ function scopeDriverReads(
     listScheduled: (query) => within([], () => storage.listScheduled(query)),
     getScheduled: (channelId, id) => within(null, () => storage.getScheduled(channelId, id)),
     countMessages: (channelId) => within(noMessages, () => storage.countMessages(channelId)),
+    listPrunable: (query) => within([], () => storage.listPrunable(query)),
+    readConfigurationChecksum: () => within(null, () => storage.readConfigurationChecksum()),
     listUndispatched: (query) => within([], () => storage.listUndispatched(query)),
     readJobs: (jobs) => within([], () => storage.readJobs(jobs)),
     listQueuedItems: (query) => within([], () => storage.listQueuedItems(query)),

@@ -11,6 +11,7 @@ import { recordAttempts } from './deliveries/attempts.ts'
 import { pruneDeliveries, putDelivery, recordDeliveryFigures } from './deliveries/deliveries.ts'
 import { mergeCausesByHand, mergeGroupsByHand, pinTitle } from './groups/change-groups.ts'
 import { putGroupJob } from './groups/group-jobs.ts'
+import { clearGroupNotices, setGroupLifecycle } from './groups/lifecycles.ts'
 import { createSplit, regroupLetters } from './groups/regroup.ts'
 import { advance } from './items/advance.ts'
 import { importItems } from './items/import.ts'
@@ -32,13 +33,16 @@ import { replanRedrives } from './letters/replan.ts'
 import { acquireLock, fence, releaseLock, renewLock } from './locks/locks.ts'
 import { deleteQueue } from './queues/delete-queue.ts'
 import { recordLeaseCalls } from './queues/lease-calls.ts'
+import { cancelQueueDeletion } from './queues/queue-deletions.ts'
 import { createQueue, updateQueue } from './queues/queues.ts'
 import type { EncodedImportResults, WriterCommand } from './threads/capture-encoding.ts'
 import type { Transaction } from './transaction.ts'
 import { acceptMessages } from './webhooks/accept.ts'
+import { recordConfiguration } from './webhooks/configuration.ts'
 import { deleteConsumer, putConsumer } from './webhooks/consumers.ts'
 import { dispatchMessages } from './webhooks/dispatch.ts'
 import { putChannel, putProducer } from './webhooks/entities.ts'
+import { pruneMessages } from './webhooks/prune.ts'
 import { dispatchScheduled } from './webhooks/scheduled.ts'
 import { takeJob } from './webhooks/take-job.ts'
 import { addEventTotals, forgetWorkers, recordHeartbeats } from './workers/workers.ts'
@@ -54,6 +58,7 @@ const handlers: Handlers = {
   'create-queue': ({ database, queueCache }, command) => createQueue(database, queueCache, command),
   'update-queue': ({ database, queueCache }, command) => updateQueue(database, queueCache, command),
   'delete-queue': deleteQueue,
+  'cancel-queue-deletion': cancelQueueDeletion,
   'record-lease-calls': recordLeaseCalls,
   produce,
   lease,
@@ -86,6 +91,8 @@ const handlers: Handlers = {
   'put-group-job': putGroupJob,
   'create-split': createSplit,
   'regroup-letters': regroupLetters,
+  'set-group-lifecycle': setGroupLifecycle,
+  'clear-group-notices': clearGroupNotices,
   'correct-leases': correctLeases,
   'put-campaign': putCampaign,
   'freeze-letters': freezeLetters,
@@ -105,6 +112,8 @@ const handlers: Handlers = {
   'record-delivery-figures': recordDeliveryFigures,
   'prune-deliveries': pruneDeliveries,
   'dispatch-scheduled': dispatchScheduled,
+  'prune-messages': pruneMessages,
+  'record-configuration': recordConfiguration,
   'take-job': takeJob,
   'record-heartbeats': recordHeartbeats,
   'forget-workers': forgetWorkers,

@@ -1,6 +1,7 @@
 import { type Clock, toInstant } from '../../core/time/instant.ts'
-import type { AccessQuery, AccessRecords } from '../contract/access.ts'
+import type { AccessQuery, AccessRecords, AccessStore } from '../contract/access.ts'
 import type { DeliveryStore } from '../contract/deliveries.ts'
+import type { QueueStore } from '../contract/queues.ts'
 import type { Command, ResultsOf, Storage, StoreReads } from '../contract/storage.ts'
 import type { WebhookStore } from '../contract/webhooks.ts'
 import type { WorkerStore } from '../contract/workers.ts'
@@ -50,6 +51,7 @@ function createWorkerReads(ask: Ask): WorkerStore {
 function createStorage(backend: Backend, clock: Clock): Storage {
   const ask: Ask = (call) => backend.read(call) as Promise<ReadResult<(typeof call)['read']>>
   return {
+    ...createQueueReads(ask),
     ...createDeliveryReads(ask),
     ...createWorkerReads(ask),
     kind: 'sqlite',
@@ -60,11 +62,9 @@ function createStorage(backend: Backend, clock: Clock): Storage {
       const results = await backend.write(encoded)
       return encoded.map((command, index) => decodeResult(command, results[index])) as ResultsOf<C>
     },
-    getQueue: (name) => ask({ read: 'queue', name }),
-    listQueues: (query) => ask({ read: 'queues', query }),
-    readLeaseCall: (name) => ask({ read: 'lease-call', name }),
     readCounts: (query) => ask({ read: 'counts', query }),
     readQueueCounts: (query) => ask({ read: 'queue-counts', query }),
+    readUsage: (query) => ask({ read: 'usage', query }),
     listItems: (query) => ask({ read: 'items', query }),
     listArchive: (query) => ask({ read: 'archive', query }),
     listAudit: (query) => ask({ read: 'audit', query }),
@@ -86,6 +86,7 @@ function createStorage(backend: Backend, clock: Clock): Storage {
     listCauses: (query) => ask({ read: 'causes', query }),
     getGroupJob: (id) => ask({ read: 'group-job', id }),
     listGroupJobs: (query) => ask({ read: 'group-jobs', query }),
+    listGroupNotices: ({ countMax }) => ask({ read: 'group-notices', countMax }),
     findCauseKey: (causeKey) => ask({ read: 'cause-key', causeKey }),
     groupArrivals: (groupIds, since) => ask({ read: 'group-arrivals', groupIds, since }),
     readLetterNamespaces: (letterIds) => ask({ read: 'letter-namespaces', letterIds }),
@@ -95,10 +96,7 @@ function createStorage(backend: Backend, clock: Clock): Storage {
     // The writer reads each letter without a round trip, so there is nothing to read ahead.
     prefetchLetters: async () => {},
     listCampaignLetters: (query) => ask({ read: 'campaign-letters', query }),
-    readAccessState: () => ask({ read: 'access-state' }),
-    listAccess: async <const Q extends AccessQuery>(query: Q) =>
-      (await ask({ read: 'access', query })) as AccessRecords[Q['of']][],
-    readHolder: (credential) => ask({ read: 'holder', credential }),
+    ...createAccessReads(ask),
     ...createWebhookReads(ask),
     listKafkaPositions: (query) => ask({ read: 'kafka-positions', query }),
     listKafkaReplays: (query) => ask({ read: 'kafka-replays', query }),
@@ -114,6 +112,24 @@ function createStorage(backend: Backend, clock: Clock): Storage {
       await backend.checkSpace()
     },
     close: () => backend.close(),
+  }
+}
+
+function createQueueReads(ask: Ask): QueueStore {
+  return {
+    getQueue: (name) => ask({ read: 'queue', name }),
+    listQueues: (query) => ask({ read: 'queues', query }),
+    readLeaseCall: (name) => ask({ read: 'lease-call', name }),
+    listQueueDeletions: (countMax) => ask({ read: 'queue-deletions', countMax }),
+  }
+}
+
+function createAccessReads(ask: Ask): AccessStore {
+  return {
+    readAccessState: () => ask({ read: 'access-state' }),
+    listAccess: async <const Q extends AccessQuery>(query: Q) =>
+      (await ask({ read: 'access', query })) as AccessRecords[Q['of']][],
+    readHolder: (credential) => ask({ read: 'holder', credential }),
   }
 }
 
@@ -134,6 +150,8 @@ function createWebhookReads(ask: Ask): WebhookStore {
     listScheduled: (query) => ask({ read: 'scheduled-messages', query }),
     countMessages: (channelId) => ask({ read: 'message-counts', channelId }),
     getScheduled: (channelId, id) => ask({ read: 'scheduled', channelId, id }),
+    listPrunable: (query) => ask({ read: 'prunable-messages', query }),
+    readConfigurationChecksum: () => ask({ read: 'configuration-checksum' }),
     listUndispatched: (query) => ask({ read: 'undispatched', query }),
     listQueuedItems: ({ queue, countMax }) => ask({ read: 'queued-items', queue, countMax }),
     readJobTimes: (numbers) => ask({ read: 'job-times', numbers }),

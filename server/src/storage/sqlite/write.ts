@@ -18,6 +18,7 @@ const readsCounts = new Set<WriterCommand['op']>([
   'replan-redrives',
   'clear',
   'delete-queue',
+  'set-group-lifecycle',
 ])
 
 /**

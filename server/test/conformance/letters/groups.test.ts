@@ -2,6 +2,7 @@
 
 import { expect, it } from 'vitest'
 import { anyClass, toCause } from '../../../src/core/dead-letters/cause.ts'
+import { openLifecycle } from '../../../src/core/dead-letters/group-lifecycle.ts'
 import type { Item } from '../../../src/core/items/item.ts'
 import type {
   CountedBy,
@@ -52,6 +53,7 @@ describeStores('groups of letters', (given) => {
     )
     expect(group).toEqual({
       id: letter?.groupId,
+      lifecycle: openLifecycle,
       queue: letters,
       ...{ fingerprint, causeKey, origin, errorCode, slug, errorClass, title },
       isTitlePinned: false,

@@ -81,6 +81,37 @@ describeStores('the bytes of letters', (given) => {
     ])
   })
 
+  it('a head read returns no header except the first traceparent', async () => {
+    const queue = await given.queue()
+    const parent = bytes('00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01')
+    const headers = [
+      ['["traceparent","', bytes('a name')],
+      ['traceparent', null],
+      ['traceparent', parent],
+      ['traceparent', bytes('second')],
+    ] as const
+    const ids = await actions.capture(queue, [
+      aLetter({ headers, deadLetteredAt: noon }),
+      aLetter({ headers: [['traceparent', bytes('short')]], deadLetteredAt: noon + minute }),
+      aLetter({ headers: [['traceparent', bytes('')]], deadLetteredAt: noon + 2 * minute }),
+      aLetter({ headers: [['Traceparent', parent]], deadLetteredAt: noon + 3 * minute }),
+    ])
+    const expected = [
+      [['traceparent', parent]],
+      [['traceparent', bytes('short')]],
+      [['traceparent', bytes('')]],
+      [],
+    ]
+    const read = await given.storage.getLetters(ids, 'head')
+    expect(read.map((letter) => letter.headers)).toEqual(expected)
+    for (const filter of [{ queues: [queue] }, { queues: [queue], header: { name: 'traceparent' } }]) {
+      const { letters: found } = await list({ filter, bytes: 'head' })
+      const wanted = ids.map((id, at) => [id, expected[at]])
+      for (const { rootId, headers: listed } of found) expect(wanted).toContainEqual([rootId, listed])
+      expect(found.length).toBe('header' in filter ? 3 : 4)
+    }
+  })
+
   it('a head read works for archived letters', async () => {
     const queue = await given.queue()
     const ids = await actions.capture(queue, some)

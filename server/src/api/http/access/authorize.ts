@@ -7,7 +7,7 @@ import { KnownError } from '../../../errors.ts'
 import { type Caller, createCaller } from '../caller.ts'
 import { type Authorize, requireRead } from '../permission.ts'
 import { readClientAddress, type TrustedProxies } from './client-address.ts'
-import { readCredential } from './credentials.ts'
+import { limitCredential, readCredential } from './credentials.ts'
 import { readSessionToken, refuseCrossSite } from './session-cookie.ts'
 
 export type AuthorizeOptions = Readonly<{
@@ -20,7 +20,10 @@ export type AuthorizeOptions = Readonly<{
 }>
 
 /** `networks`: the addresses that may call `/internal/v1`. */
-export type InternalAccess = Readonly<{ networks: TrustedProxies }>
+export type InternalAccess = Readonly<{
+  networks: TrustedProxies
+  onRefused(reason: 'invalid_key' | 'ip_denied'): void
+}>
 
 const internalPrefix = '/internal/v1/'
 
@@ -31,8 +34,9 @@ export function createAuthorize(options: AuthorizeOptions): Authorize {
     // Answers without the store: for health checks, and while the store cannot be reached.
     if (permission === 'public') return createCaller(nobody, request, proxies)
     const address = readClientAddress(request.raw, proxies)
-    const credential = findCredential(request, address, options)
-    const identity = access().identify(credential, address)
+    const identity = countRefusal(request, options, () =>
+      access().identify(findCredential(request, address, options), address),
+    )
     const admit = (found: Identity): Caller => {
       const caller = createCaller(found, request, proxies)
       if (!caller.maySomewhere(permission)) throw refuse(permission, caller)
@@ -43,18 +47,47 @@ export function createAuthorize(options: AuthorizeOptions): Authorize {
   }
 }
 
+/** By the route, not by the text of the URL: `/internal/%76%31/dlq` is the same path. */
+function isInternal({ route }: FastifyRequest): boolean {
+  return route?.path.startsWith(internalPrefix) === true
+}
+
+function countRefusal(
+  request: FastifyRequest,
+  { internal }: AuthorizeOptions,
+  identify: () => Identity | Promise<Identity>,
+): Identity | Promise<Identity> {
+  if (internal === undefined || !isInternal(request)) return identify()
+  const count = (error: unknown): never => {
+    if (isWrongCredential(error)) internal.onRefused('invalid_key')
+    throw error
+  }
+  try {
+    const identity = identify()
+    return identity instanceof Promise ? identity.catch(count) : identity
+  } catch (error) {
+    return count(error)
+  }
+}
+
+function isWrongCredential(error: unknown): boolean {
+  const codes: readonly string[] = ['CREDENTIAL_REFUSED', 'TOO_MANY_FAILED_ATTEMPTS']
+  return error instanceof KnownError && codes.includes(error.code)
+}
+
 function findCredential(
   request: FastifyRequest,
   address: string,
   { internal, isSecure }: AuthorizeOptions,
 ): Credential {
   const { headers, raw } = request
-  if (raw.url?.startsWith(internalPrefix) === true && internal !== undefined) {
+  if (isInternal(request) && internal !== undefined) {
     if (!internal.networks.check(address)) {
+      internal.onRefused('ip_denied')
       throw new KnownError('ACCESS_DENIED', `address ${address} may not call ${internalPrefix}`)
     }
     const key = headers['x-internal-api-key']
-    if (typeof key === 'string') return { kind: 'bearer', text: key.trim() }
+    if (typeof key === 'string') return { kind: 'bearer', text: limitCredential(key.trim()) }
   }
   const credential = readCredential(request)
   if (credential.kind !== 'none' || headers.cookie === undefined) return credential

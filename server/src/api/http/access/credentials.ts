@@ -15,17 +15,18 @@ export function readCredential({ headers }: Pick<FastifyRequest, 'headers'>): Cr
   const { authorization } = headers
   if (authorization !== undefined) return { kind: 'bearer', text: readAuthorization(authorization) }
   const key = headers['x-api-key']
-  if (typeof key === 'string') return { kind: 'bearer', text: limit(key.trim()) }
+  if (typeof key === 'string') return { kind: 'bearer', text: limitCredential(key.trim()) }
   return none
 }
 
 export function readAuthorization(header: string): string {
   const [, text] = /^(?:bearer|apikey) +(\S+) *$/i.exec(header) ?? []
   if (text === undefined) throw new KnownError('CREDENTIAL_REFUSED', 'invalid authorization header format')
-  return limit(text)
+  return limitCredential(text)
 }
 
-function limit(text: string): string {
+/** Throws CREDENTIAL_REFUSED for a text that is too long to be a credential. */
+export function limitCredential(text: string): string {
   if (text.length > credentialBytesMax) throw new KnownError('CREDENTIAL_REFUSED', 'api key is invalid')
   return text
 }

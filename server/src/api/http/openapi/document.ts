@@ -47,6 +47,46 @@ const tags = [
   { name: 'test-hooks', description: 'Only with --test-hooks: set the clock and hold queues.' },
 ]
 
+const securitySchemes = {
+  bearer: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'An API key, or a token of an identity provider. See docs/access.md.',
+  },
+  apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key', description: 'An API key.' },
+  internalKey: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'X-Internal-Api-Key',
+    description: 'An API key, below /internal/v1 only, from an address in auth.internal_networks.',
+  },
+  session: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: 'redrive_session',
+    description:
+      'The session of a browser that signed in with POST /api/v1/session. With TLS the cookie is ' +
+      '__Host-redrive_session.',
+  },
+}
+
+/** The credentials that every route accepts. */
+const usual = ['bearer', 'apiKey', 'session'] as const
+
+/**
+ * `{}`: a server without access control needs no credential, and accepts only requests of its machine. Tokens
+ * of webhooks are parameters: they are needed besides the credential, also without access control.
+ */
+function listSecurity(names: readonly (keyof typeof securitySchemes)[]): readonly object[] {
+  return [{}, ...names.map((name) => ({ [name]: [] }))]
+}
+
+/** Undefined: the credentials of the document. */
+function describeSecurity({ permission, path }: Route): readonly object[] | undefined {
+  if (permission === 'public') return [{}]
+  return path.startsWith('/internal/v1/') ? listSecurity([...usual, 'internalKey']) : undefined
+}
+
 /** Returns the document as JSON text. It is created at the first call, because few servers are asked. */
 export function createOpenapiText(routes: readonly Route[], version: string): () => string {
   let text: string | undefined
@@ -75,23 +115,24 @@ export function createOpenapi(routes: readonly Route[], version: string): object
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/', description: 'The server that sent this document.' }],
-    // No credential: the server accepts requests from its own machine only.
-    security: [{}],
+    security: listSecurity(usual),
     tags: tags.filter(({ name }) => used.has(name)),
     paths,
-    components: { schemas: schemas.listComponents() },
+    components: { schemas: schemas.listComponents(), securitySchemes },
   }
 }
 
 function describeOperation(row: Route, schemas: SchemaWriter): object {
   const { operationId, summary, schema } = row
   const body = describeBody(row, schemas)
+  const security = describeSecurity(row)
   return {
     operationId,
     summary: readFirstSentence(summary),
     description: describe(row),
     tags: [row.tag],
     'x-permission': row.permission,
+    ...(security !== undefined && { security }),
     parameters: [
       ...describeParameters(schema.params, 'path', schemas),
       ...describeParameters(schema.querystring, 'query', schemas),

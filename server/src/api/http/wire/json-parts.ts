@@ -44,6 +44,21 @@ export function* writeJsonParts(value: unknown): Generator<Part> {
   }
 }
 
+/** The JSON of an object whose only list has these elements, one element after the other. */
+export function* writeListParts(
+  name: string,
+  elements: readonly unknown[],
+  rest: Readonly<Record<string, unknown>> = {},
+): Generator<Part> {
+  yield `{${JSON.stringify(name)}:[`
+  for (const [index, element] of elements.entries()) {
+    if (index > 0) yield ','
+    yield* writeJsonParts(element)
+  }
+  const fields = JSON.stringify(rest).slice(1)
+  yield fields === '}' ? ']}' : `],${fields}`
+}
+
 export function* writeLarge({ bytes, form }: LargeBytes): Generator<Part> {
   if (form === 'json') {
     for (const part of splitBytes(bytes)) yield part

@@ -1,3 +1,4 @@
+import { withTrace } from '../../http/read-trace.ts'
 import { runInQueue } from '../checks/lookup.ts'
 import { checkTimeoutGiven, checkTimeoutMax, parseRequestTimeout, toMs } from '../checks/request-timeout.ts'
 import {
@@ -19,7 +20,7 @@ export const completeRoute = queueRoute({
   isHot: true,
   slowMs: Number.POSITIVE_INFINITY,
   request: createCodec(QueueCompleteRequestSchema),
-  handle: async (message, { engine, context }) => {
+  handle: async (message, { engine, context, request }) => {
     const { queueName, partition, ids } = message
     let timeoutUs = 0
     const check = () => {
@@ -27,7 +28,7 @@ export const completeRoute = queueRoute({
     }
     await runInQueue(engine, message, check, () =>
       settleItems(engine, { queueName, partition, ids, verb: 'completed' }, () =>
-        engine.complete(queueName, partition, ids, { timeoutMs: toMs(timeoutUs) }),
+        engine.complete(queueName, partition, ids, { timeoutMs: toMs(timeoutUs), ...withTrace(request) }),
       ),
     )
     return undefined

@@ -5,12 +5,20 @@
 import { toBinary } from '@bufbuild/protobuf'
 import { TimestampSchema } from '@bufbuild/protobuf/wkt'
 import type { Leased } from '../../../core/items/item.ts'
+import { formatTraceparent } from '../../../core/trace/trace-context.ts'
+import { readTraceHeaders } from '../../../core/trace/trace-headers.ts'
 import { largeBytesMin, type Part, writeBase64 } from '../../http/wire/json-parts.ts'
 import { QueueLeaseResponseSchema } from '../generated/redrive/queue/v1/queue_pb.ts'
 import type { Writer } from '../protocol/codec.ts'
 import { formatTime, toTimestamp } from '../protocol/times.ts'
 
-export type LeaseResponse = Readonly<{ queueName: string; partition: number; items: readonly Leased[] }>
+/** `hasTraces`: JSON items have the trace of their headers in additional fields. */
+export type LeaseResponse = Readonly<{
+  queueName: string
+  partition: number
+  items: readonly Leased[]
+  hasTraces?: boolean
+}>
 
 export const leaseResponse: Writer<LeaseResponse> & { desc: typeof QueueLeaseResponseSchema } = {
   desc: QueueLeaseResponseSchema,
@@ -32,9 +40,9 @@ function* writeJsonParts({ items, ...rest }: LeaseResponse): Generator<Part> {
   for (const [index, item] of items.entries()) {
     if (index > 0) yield ','
     const deadline = formatTime(item.lease.deadline)
-    if (item.payload.length < largeBytesMin) yield writeItemJson(item, deadline)
+    if (item.payload.length < largeBytesMin) yield writeItemJson(item, deadline, rest.hasTraces)
     else {
-      yield `${writeItemJson({ ...item, payload: noBytes }, deadline).slice(0, -1)},"bytes":"`
+      yield `${writeItemJson({ ...item, payload: noBytes }, deadline, rest.hasTraces).slice(0, -1)},"bytes":"`
       yield* writeBase64(item.payload)
       yield '"}'
     }
@@ -44,7 +52,7 @@ function* writeJsonParts({ items, ...rest }: LeaseResponse): Generator<Part> {
 
 const noBytes = new Uint8Array()
 
-function writeJson({ queueName, partition, items }: LeaseResponse): string {
+function writeJson({ queueName, partition, items, hasTraces }: LeaseResponse): string {
   let text = `{"queue_name":${JSON.stringify(queueName)}`
   if (partition !== 0) text += `,"partition":${partition}`
   if (items.length > 0) text += ',"items":['
@@ -58,12 +66,12 @@ function writeJson({ queueName, partition, items }: LeaseResponse): string {
       deadlineText = formatTime(deadline)
     }
     if (index > 0) text += ','
-    text += writeItemJson(item, deadlineText)
+    text += writeItemJson(item, deadlineText, hasTraces)
   }
   return items.length > 0 ? `${text}]}` : `${text}}`
 }
 
-function writeItemJson(item: Leased, deadlineText: string): string {
+function writeItemJson(item: Leased, deadlineText: string, hasTraces = false): string {
   let text = '{'
   if (item.encoding !== '') text += `"encoding":${JSON.stringify(item.encoding)},`
   if (item.kind !== '') text += `"kind":${JSON.stringify(item.kind)},`
@@ -71,8 +79,16 @@ function writeItemJson(item: Leased, deadlineText: string): string {
   text += `"id":"${item.id}",`
   if (item.attempts !== 0) text += `"attempts":${item.attempts},`
   text += `"lease_deadline":"${deadlineText}"`
+  if (hasTraces) text += writeTrace(item)
   if (item.payload.length > 0) text += `,"bytes":"${toBuffer(item.payload).toString('base64')}"`
   return `${text}}`
+}
+
+function writeTrace({ headers }: Leased): string {
+  const trace = readTraceHeaders(headers)
+  if (trace === undefined) return ''
+  const state = trace.tracestate === '' ? '' : `,"tracestate":${JSON.stringify(trace.tracestate)}`
+  return `,"traceparent":"${formatTraceparent(trace)}"${state}`
 }
 
 // Field number and wire type of each field, in one byte.

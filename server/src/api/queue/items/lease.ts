@@ -1,3 +1,5 @@
+import { Type } from 'typebox'
+import { withTrace } from '../../http/read-trace.ts'
 import { runInQueue } from '../checks/lookup.ts'
 import { checkNoNul, isBlank } from '../checks/names.ts'
 import {
@@ -14,6 +16,15 @@ import { createBadRequest } from '../protocol/fault.ts'
 import { queueRoute } from '../protocol/queue-route.ts'
 import { type LeaseResponse, leaseResponse } from './lease-response.ts'
 
+/** Own clients ask for the traces of items. The protocol has no field for them, so others do not get any. */
+const itemTraceHeader = 'x-redrive-trace'
+const itemTraceSpec = Type.Optional(
+  Type.String({
+    description:
+      '1: items of a JSON answer have the additional fields traceparent and tracestate, if they have a trace.',
+  }),
+)
+
 export const leaseRoute = queueRoute({
   path: '/v1/queue.lease',
   errors: ['LEASE_TIMEOUT', 'CLIENT_ID_BUSY'],
@@ -24,7 +35,8 @@ export const leaseRoute = queueRoute({
   slowMs: Number.POSITIVE_INFINITY,
   request: createCodec(QueueLeaseRequestSchema),
   response: leaseResponse,
-  handle: async (message, { engine, context, reply }): Promise<LeaseResponse> => {
+  headers: Type.Object({ [itemTraceHeader]: itemTraceSpec }),
+  handle: async (message, { engine, context, request, reply }): Promise<LeaseResponse> => {
     const { queueName, clientId, batchSize } = message
     let timeoutUs = 0
     const check = () => {
@@ -38,10 +50,16 @@ export const leaseRoute = queueRoute({
     }
     const { partition, items } = await runInQueue(engine, message, check, () =>
       context.leaseCalls.run(queueName, clientId, reply, (end) =>
-        engine.lease(queueName, { clientId, countMax: batchSize, timeoutMs: toMs(timeoutUs), ...end }),
+        engine.lease(queueName, {
+          clientId,
+          countMax: batchSize,
+          timeoutMs: toMs(timeoutUs),
+          ...end,
+          ...withTrace(request),
+        }),
       ),
     )
-    return { queueName, partition, items }
+    return { queueName, partition, items, hasTraces: request.headers[itemTraceHeader] === '1' }
   },
 })
 

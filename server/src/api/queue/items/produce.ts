@@ -1,4 +1,6 @@
+import { Type } from 'typebox'
 import { usPerMs } from '../../../core/time/instant.ts'
+import { readTrace, traceRequestHeaders } from '../../http/read-trace.ts'
 import { runInQueue } from '../checks/lookup.ts'
 import { checkNoNul } from '../checks/names.ts'
 import {
@@ -24,7 +26,8 @@ export const produceRoute = queueRoute({
   isHot: true,
   slowMs: Number.POSITIVE_INFINITY,
   request: produceBody,
-  handle: async (body, { engine, context }) => {
+  headers: Type.Object(traceRequestHeaders),
+  handle: async (body, { engine, context, request }) => {
     const { produceItemsMax } = context.queueLimits
     let timeoutUs = 0
     const check = () => {
@@ -33,7 +36,9 @@ export const produceRoute = queueRoute({
     }
     await runInQueue(engine, body, check, () => {
       clearPastTimes(body.items, context.clock.now() + scheduledFromUs)
-      return engine.produce(body.queueName, body.items, { timeoutMs: toMs(timeoutUs) })
+      const trace = readTrace(request)
+      const options = { timeoutMs: toMs(timeoutUs) }
+      return engine.produce(body.queueName, body.items, trace === undefined ? options : { ...options, trace })
     })
     return undefined
   },

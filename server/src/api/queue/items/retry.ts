@@ -1,3 +1,4 @@
+import { withTrace } from '../../http/read-trace.ts'
 import { runInQueue } from '../checks/lookup.ts'
 import { type QueueRetryItem, QueueRetryRequestSchema } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { bodyBytesMax } from '../limits.ts'
@@ -38,7 +39,7 @@ export const retryRoute = queueRoute({
         availableAt: readRetryTime(item, from),
       }))
       return settleItems(engine, { queueName, partition, ids, verb: 'retried' }, () =>
-        engine.retry(queueName, partition, requests),
+        engine.retry(queueName, partition, requests, withTrace(request)),
       )
     })
     return undefined

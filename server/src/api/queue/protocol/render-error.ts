@@ -48,6 +48,7 @@ function chooseStatusAndMessage(
     case 'IDENTITY_PROVIDER_UNAVAILABLE':
       return [454, `${error.message}; try again later`]
     case 'TOO_MANY_FAILED_ATTEMPTS':
+    case 'RATE_EXCEEDED':
       return [429, error.message]
     case 'NAMESPACE_NOT_FOUND':
     case 'USER_NOT_FOUND':
@@ -55,6 +56,7 @@ function chooseStatusAndMessage(
     case 'ROLE_BINDING_NOT_FOUND':
       return [453, error.message]
     case 'CROSS_SITE_REFUSED':
+    case 'QUOTA_EXCEEDED':
     case 'HOST_REFUSED':
       return [403, error.message]
     case 'SHUTTING_DOWN':

@@ -7,6 +7,7 @@ import { component } from '../../http/openapi/annotations.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { countByStatus, StatusCounts } from '../letters/letter-view.ts'
 import { nullable, time } from '../values/schemas.ts'
+import { LifecycleView, viewLifecycle } from './lifecycle-view.ts'
 
 const hourUs = 3_600 * usPerSecond
 const trendHours = 24
@@ -42,6 +43,7 @@ export const groupFields = {
     description: 'Ids of the groups that were merged into this one. Requests with these ids mean this group.',
   }),
   origin: text('The source queue or topic of the letters.'),
+  lifecycle: LifecycleView,
   ...commonFields,
 }
 export const GroupView = component('Group', Type.Object(groupFields))
@@ -87,12 +89,16 @@ export async function viewGroups(
     cause_id: facts.causeKey,
     merged_ids: [...facts.mergedIds],
     origin: facts.origin,
+    lifecycle: viewLifecycle(facts.lifecycle, now),
     ...viewCommon(facts),
     trend: { from: formatInstant(trends.from), counts: trends.of([facts.id]) },
   }))
 }
 
-type CommonFacts = Omit<GroupFacts, 'id' | 'queue' | 'fingerprint' | 'origin' | 'mergedIds' | 'causeKey'>
+type CommonFacts = Omit<
+  GroupFacts,
+  'id' | 'queue' | 'fingerprint' | 'origin' | 'mergedIds' | 'causeKey' | 'lifecycle'
+>
 
 export function viewCommon(facts: CommonFacts) {
   return {

@@ -1,8 +1,10 @@
 /** Routes of groups: letters of a dead queue that have the same cause. */
 import { Type } from 'typebox'
+import { type GroupLifecycleState, groupLifecycleStates } from '../../../core/dead-letters/group-lifecycle.ts'
 import { route } from '../../http/route.ts'
+import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { v1 } from '../dialect.ts'
-import { countedFields } from '../filter/filter-fields.ts'
+import { countedFields, oneOrMore } from '../filter/filter-fields.ts'
 import { readCountedFilter } from '../filter/read-filter.ts'
 import { NextCursor, pageQuery, readCursor, writeCursor } from '../values/cursor.ts'
 import { GroupView, viewGroups } from './group-view.ts'
@@ -26,6 +28,9 @@ export const groupRoutes = [
             default: false,
             description: 'Also lists groups without letters that match.',
           }),
+          lifecycle: oneOrMore(`Groups in this state: ${groupLifecycleStates.join(', ')}.`, 32, 1, {
+            enum: groupLifecycleStates,
+          }),
         },
         { default: 50, max: 200 },
       ),
@@ -36,7 +41,7 @@ export const groupRoutes = [
         }),
       },
     },
-    handler: async ({ query: { cursor, limit, include_empty, ...fields } }, _reply, context) => {
+    handler: async ({ query: { cursor, limit, include_empty, lifecycle, ...fields } }, _reply, context) => {
       const filter = await readCountedFilter(fields, 'query', context.storage)
       const [count, id] = cursor === undefined ? [] : readCursor(cursor, list, ['number', 'number'])
       const letters = context.letters()
@@ -45,6 +50,9 @@ export const groupRoutes = [
         ...(count !== undefined && id !== undefined && { after: { count, id } }),
         countMax: limit,
         isEmptyToo: include_empty,
+        ...(lifecycle !== undefined && {
+          lifecycle: { states: readLifecycles([lifecycle].flat()), now: context.clock.now() },
+        }),
       })
       const last = found.length < limit ? undefined : found.at(-1)
       return {
@@ -70,3 +78,12 @@ export const groupRoutes = [
     handler: async ({ params: { id } }, _reply, context) => showGroup(id, context),
   }),
 ]
+
+function readLifecycles(texts: readonly string[]): readonly GroupLifecycleState[] {
+  return texts.map((text) => {
+    const state = groupLifecycleStates.find((name) => name === text)
+    if (state !== undefined) return state
+    const message = `must be one of ${groupLifecycleStates.join(', ')}`
+    throw new InvalidRequest([{ field: 'query.lifecycle', message }])
+  })
+}

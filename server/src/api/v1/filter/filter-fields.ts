@@ -9,7 +9,7 @@ import { storedAsBytes } from '../../http/validation/unstorable-text.ts'
 
 const valuesMax = 100
 
-function oneOrMore(
+export function oneOrMore(
   description: string,
   lengthMax = 512,
   lengthMin = 1,

@@ -33,11 +33,35 @@ export function parseJsonTest(text: string): JsonTest | InvalidPath {
   return readValue(path, text.slice(end + 1))
 }
 
+/** Parses a path in which `.*` and `[*]` stand for every field and every element: null. */
+export function parseWildcardPath(
+  text: string,
+): Readonly<{ path: readonly (string | number | null)[] }> | InvalidPath {
+  const steps: (string | number | null)[] = []
+  const parts = text.split(wildcard)
+  for (const [index, part] of parts.entries()) {
+    const read = part === '' && index > 0 ? { path: [] } : readWhole(index === 0 ? part : `$${part}`)
+    if ('problem' in read) return read
+    steps.push(...read.path, ...(index < parts.length - 1 ? [null] : []))
+  }
+  if (steps.length === 0) return { problem: 'names no field: write .name, [0], ["name"] or [*] after $' }
+  return steps.length <= depthMax ? { path: steps } : { problem: `has more than ${depthMax} steps` }
+}
+
+// Names in quotes that contain a wildcard are cut here, and then refused as unreadable.
+const wildcard = /\.\*|\[\*\]/
+
 /** Parses a path without a value. */
 export function parseJsonPath(text: string): Readonly<{ path: JsonPath }> | InvalidPath {
+  const read = readWhole(text)
+  if ('path' in read && read.path.length === 0)
+    return { problem: 'names no field: write .name, [0] or ["name"] after $' }
+  return read
+}
+
+function readWhole(text: string): Readonly<{ path: JsonPath }> | InvalidPath {
   const read = readPath(text)
   if ('problem' in read) return read
-  if (read.path.length === 0) return { problem: 'names no field: write .name, [0] or ["name"] after $' }
   return read.end === text.length
     ? { path: read.path }
     : createUnexpectedError(text, read.end, '.name, [0] or ["name"]')

@@ -114,7 +114,12 @@ function formatValue(value: NonNullable<LetterFilter['json']>['value']): string 
 }
 
 /** As `parseJsonPath` reads it. */
-export function formatPath(path: readonly (string | number)[]): string {
-  const steps = path.map((step) => (typeof step === 'number' ? `[${step}]` : `[${JSON.stringify(step)}]`))
-  return `$${steps.join('')}`
+export function formatPath(path: readonly (string | number | null)[]): string {
+  return `$${path.map(formatStep).join('')}`
+}
+
+/** Null stands for every field or element. */
+function formatStep(step: string | number | null): string {
+  if (step === null) return '[*]'
+  return typeof step === 'number' ? `[${step}]` : `[${JSON.stringify(step)}]`
 }

@@ -7,6 +7,7 @@ import type { LetterLabel } from '../../../letters/labels.ts'
 import { letterStatuses, toLetterStatus } from '../../../ops/metrics/letter-status.ts'
 import type { ListedState } from '../../../storage/contract/items.ts'
 import type { ListedLetter } from '../../../storage/contract/letters.ts'
+import { readTraceId } from '../../../storage/shared/letters/trace-id.ts'
 import { component } from '../../http/openapi/annotations.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import {
@@ -81,6 +82,7 @@ export const letterFields = {
   encoding: text('Encoding of the payload, as produced.'),
   reference: text('Reference of the item, as produced.'),
   key: KeyView,
+  trace_id: nullable(Type.String(), 'The trace that the message belongs to, from its header traceparent.'),
 }
 
 export const LetterSummary = component(
@@ -168,6 +170,7 @@ export function viewFields(
     encoding: item.encoding,
     reference: item.reference,
     key: viewKey(item.key),
+    trace_id: readTraceId(item.headers) ?? null,
   }
 }
 

@@ -7,6 +7,7 @@ import { partitionsMax } from '../../../core/items/queue.ts'
 import { KnownError } from '../../../errors.ts'
 import { createQueueNotFoundError } from '../../../storage/shared/items/queue-checks.ts'
 import { takeBody } from '../../http/bodies/body-reader.ts'
+import { traceRequestHeaders, withTrace } from '../../http/read-trace.ts'
 import { route } from '../../http/route.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { v1 } from '../dialect.ts'
@@ -32,6 +33,7 @@ export const queueItemRoutes = [
     dialect: v1,
     isHot: true,
     bodyReader: queueItemsBodyReader,
+    openapi: { headers: Type.Object(traceRequestHeaders) },
     schema: {
       params: QueueParams,
       body: QueueItemsBody,
@@ -45,7 +47,7 @@ export const queueItemRoutes = [
     },
     handler: async (request, _reply, context) => {
       const { items, once } = takeBody(request, queueItemsBodyReader)
-      const options = once === undefined ? {} : { once }
+      const options = { ...(once !== undefined && { once }), ...withTrace(request) }
       const { partition, ids, isRepeat } = await context.engine().produce(request.params.name, items, options)
       return { partition, ids: [...ids], is_repeat: isRepeat }
     },

@@ -72,13 +72,17 @@ export type LargePayloadView = Readonly<
   Pick<PayloadView, 'bytes' | 'is_truncated'> & Partial<Record<'text' | 'json' | 'base64', LargeBytes>>
 >
 
-/** `viewPayload` for a payload that can be large. `isJson` tells whether a large payload is shown as JSON. */
+/**
+ * `viewPayload` for a payload that can be large. `isJson` tells whether a large payload is shown as JSON.
+ * `bytesMin`: payloads from this size on are large; smaller for a list, because its payloads add up.
+ */
 export async function viewLargePayload(
   payload: Uint8Array,
   form: PayloadForm,
   isJson: (payload: Uint8Array) => Promise<boolean>,
+  bytesMin = largeBytesMin,
 ): Promise<PayloadView | LargePayloadView> {
-  if (payload.byteLength < largeBytesMin || form === 'none') return viewPayload(payload, form)
+  if (payload.byteLength < bytesMin || form === 'none') return viewPayload(payload, form)
   const whole = { bytes: payload.byteLength, is_truncated: false }
   if (form === 'base64' || !isUtf8(payload)) return { ...whole, base64: new LargeBytes(payload, 'base64') }
   if (form === 'json' && (await isJson(payload))) return { ...whole, json: new LargeBytes(payload, 'json') }

@@ -260,7 +260,8 @@ export class BridgeSession {
     committer: OffsetCommitter,
   ): Promise<void> {
     const { name: cluster, group } = this.#settings
-    const { engine, storage, clock } = this.#parts
+    const { engine, storage, clock, tracing } = this.#parts
+    const parts = { cluster, group, engine, storage, clock, ...(tracing !== undefined && { tracing }) }
     for (
       let waitMs = idleMs;
       !this.#stopping.signal.aborted;
@@ -269,7 +270,7 @@ export class BridgeSession {
       const slices = given.filter(({ claimed }) => claimed.isCurrent)
       if (slices.length === 0) return
       try {
-        await ingest({ cluster, group, engine, storage, clock }, slices)
+        await ingest(parts, slices)
         for (const { claimed, until, records } of slices) {
           claimed.stored = until
           committer.add(claimed, until)

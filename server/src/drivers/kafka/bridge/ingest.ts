@@ -9,6 +9,8 @@
  */
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../../core/time/instant.ts'
+import { readTraceHeaders } from '../../../core/trace/trace-headers.ts'
+import { linksMax, type Tracing } from '../../../core/trace/tracing.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import { KnownError } from '../../../errors.ts'
 import {
@@ -30,6 +32,8 @@ export type IngestParts = Readonly<{
   engine: () => Pick<Engine, 'write'>
   storage: () => StoreReads
   clock: Clock
+  /** Undefined: no spans are created. */
+  tracing?: Tracing
 }>
 
 /** Consecutive records of one partition, and the offset behind them. */
@@ -50,6 +54,7 @@ const attemptsMax = 3
  */
 export async function ingest(parts: IngestParts, slices: readonly Slice[]): Promise<Ingested> {
   const { clock, storage, cluster } = parts
+  const startedAtMs = performance.now()
   const now = clock.now()
   const letters = slices.flatMap(({ claimed, records }) =>
     records.map((record) => toLetter(record, claimed, now)),
@@ -62,12 +67,32 @@ export async function ingest(parts: IngestParts, slices: readonly Slice[]): Prom
     )
     const split = splitReturns(letters, names)
     try {
-      return await writeNew(parts, slices, split)
+      const ingested = await writeNew(parts, slices, split)
+      if (parts.tracing !== undefined) traceIngest(parts.tracing, slices, letters, startedAtMs)
+      return ingested
     } catch (error) {
       // A letter was archived or deleted since its redrive was found: look again.
       const isGone = error instanceof KnownError && error.code === 'LETTER_NOT_FOUND'
       if (!isGone || attempt === attemptsMax) throw error
     }
+  }
+}
+
+/** A span per dead-letter topic, linked to the traces of its records. */
+function traceIngest(
+  tracing: Tracing,
+  slices: readonly Slice[],
+  letters: readonly Letter[],
+  startedAtMs: number,
+): void {
+  for (const [topic, own] of Map.groupBy(slices, ({ claimed }) => claimed.topic)) {
+    const queues = new Set(own.map(({ claimed }) => claimed.queue))
+    const stored = letters.filter(({ queue }) => queues.has(queue))
+    if (stored.length === 0) continue
+    const links = stored.slice(0, linksMax).map(({ captured }) => readTraceHeaders(captured.headers))
+    tracing.start({ operation: 'ingest', destination: topic, links, startedAtMs }).end({
+      ids: stored.map(({ item }) => item.sourceId),
+    })
   }
 }
 

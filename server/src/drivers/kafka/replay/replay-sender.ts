@@ -15,6 +15,8 @@ import { Producer } from '@platformatic/kafka'
 import { isRedriving } from '../../../core/dead-letters/letter.ts'
 import type { Leased, Origin } from '../../../core/items/item.ts'
 import { nameReplayQueue, type ReplayMode, replayRequests } from '../../../core/kafka/replay-queues.ts'
+import { readTraceHeaders } from '../../../core/trace/trace-headers.ts'
+import { linksMax, type Tracing } from '../../../core/trace/tracing.ts'
 import { KnownError } from '../../../errors.ts'
 import type { RecordKafkaReplays } from '../../../storage/contract/kafka.ts'
 import { pause } from '../bridge/bridge-session.ts'
@@ -23,7 +25,7 @@ import type { ClusterClients } from '../cluster/cluster-clients.ts'
 import { describeKafkaError } from '../cluster/describe-error.ts'
 import { type Cluster, type KafkaParts, kafkaActor } from '../parts.ts'
 import { createRecord, type RecordToSend, type ReplayRefusal } from './create-record.ts'
-import { sendRecords } from './send-records.ts'
+import { type Sent, sendRecords } from './send-records.ts'
 import { TopicTargets } from './topic-targets.ts'
 
 const itemsMax = 1_000
@@ -144,10 +146,14 @@ class QueueSender {
       await this.#refuse(partition, refused)
       await this.#dropEnded(partition, ended)
       await this.#announce(sendings)
-      for await (const { sent, failed } of sendRecords(await this.#getProducer(), sendings)) {
+      const producer = await this.#getProducer()
+      let startedAtMs = performance.now()
+      for await (const { sent, failed } of sendRecords(producer, sendings)) {
+        traceReplays(parts.tracing, sent, startedAtMs)
         await this.#record(partition, sent)
         await this.#refuse(partition, failed)
         await this.#forget(failed, sendings)
+        startedAtMs = performance.now()
       }
     } catch (error) {
       await this.#putBack(partition, items)
@@ -288,6 +294,20 @@ class QueueSender {
     const producer = this.#producer
     this.#producer = undefined
     await producer?.close(true).catch(() => {})
+  }
+}
+
+/** A span per topic. The records keep the traces that their letters came with. */
+function traceReplays(
+  tracing: Tracing | undefined,
+  sent: readonly Sent<Sending>[],
+  startedAtMs: number,
+): void {
+  if (tracing === undefined) return
+  for (const [destination, own] of Map.groupBy(sent, ({ record }) => record.topic)) {
+    const links = own.slice(0, linksMax).map(({ record }) => readTraceHeaders(record.headers))
+    const ids = own.map(({ item }) => item.letterId)
+    tracing.start({ operation: 'replay', destination, links, startedAtMs }).end({ ids })
   }
 }
 

@@ -7,6 +7,7 @@
  * in `key` the id of the message, in `encoding` its content type; `readJobMessages` adds its bytes.
  */
 import type { Header, Item } from '../../../core/items/item.ts'
+import type { TraceContext } from '../../../core/trace/trace-context.ts'
 import type { DeliveryRules } from '../../../core/webhook/delivery-policy.ts'
 import type { ChangeCondition } from '../../../core/webhook/put.ts'
 import type { Attribution } from '../../../engine/engine.ts'
@@ -58,7 +59,8 @@ export type EntityChange = Readonly<{
 }>
 export type ConsumerChange = EntityChange & Readonly<{ callbackUrl: string; type: Consumer['type'] }>
 
-export type NewBroadcast = Omit<NewMessage, 'xid'>
+/** `trace`: the span of the producer. */
+export type NewBroadcast = Omit<NewMessage, 'xid'> & Readonly<{ trace?: TraceContext }>
 
 /** Everything that a push of a job needs besides its consumer. */
 export type JobMessage = Readonly<{

@@ -2,22 +2,27 @@ import { randomBytes, randomInt } from 'node:crypto'
 import { createXidGenerator } from '../../../core/ids/xid.ts'
 import type { Item } from '../../../core/items/item.ts'
 import type { Clock } from '../../../core/time/instant.ts'
+import type { Tracing } from '../../../core/trace/tracing.ts'
 import { type DeliveryRules, defaultDeliveryRules } from '../../../core/webhook/delivery-policy.ts'
 import { parseJobId } from '../../../core/webhook/job-id.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { StoreReads } from '../../../storage/contract/storage.ts'
 import type { AcceptResult, NewMessage } from '../../../storage/contract/webhooks.ts'
 import { BatchLane, handleOneByOne } from '../../../storage/shared/batch-lane.ts'
-import type { EntityChange, JobMessage, WebhookBroker } from './broker.ts'
+import type { EntityChange, JobMessage, NewBroadcast, WebhookBroker } from './broker.ts'
+import { createToken } from './create-token.ts'
 import { createFanOut, type FanOut } from './fan-out.ts'
 import { createMessageCache, type MessageBytes, type MessageCache } from './message-cache.ts'
 import { createPullJobs } from './pull-jobs.ts'
+import { traceBroadcasts } from './trace-broadcast.ts'
 
 export type BrokerParts = Readonly<{
   storage: () => StoreReads
   engine: () => Engine
   clock: Clock
   rules?: DeliveryRules
+  /** Undefined: no spans are created. */
+  tracing?: Tracing
   onError?(error: unknown): void
 }>
 
@@ -43,6 +48,11 @@ export function createBroker(parts: BrokerParts): WebhookBroker {
     const audit = attribution === undefined ? {} : { audit: { at: now, ...attribution, action, details: {} } }
     return { ...given, xid: createId(), condition, now, ...audit } as const
   }
+  const broadcast = ({ trace: _, ...message }: NewBroadcast) =>
+    new Promise<AcceptResult>((resolve, reject) => {
+      const weight = messageWeight + message.payload.byteLength
+      lane.add({ weight, message: { ...message, xid: createId() }, resolve, reject })
+    })
   const readMessagesOf = (items: readonly Item[]) => readJobMessages(cache, items)
   return {
     rules,
@@ -66,11 +76,7 @@ export function createBroker(parts: BrokerParts): WebhookBroker {
       const command = { op: 'delete-consumer', channelId, id, condition, now, ...audit } as const
       return (await engine().write([command]))[0]
     },
-    broadcast: (message) =>
-      new Promise((resolve, reject) => {
-        const weight = messageWeight + message.payload.byteLength
-        lane.add({ weight, message: { ...message, xid: createId() }, resolve, reject })
-      }),
+    broadcast: traceBroadcasts(broadcast, parts.tracing),
     readJobMessages: readMessagesOf,
     dispatchScheduled: async (countMax) => {
       const [{ numbers, isMore }] = await engine().write([
@@ -140,11 +146,4 @@ async function readJobMessages(cache: MessageCache, items: readonly Item[]): Pro
 /** Undefined: the item has its own bytes, because it is the redrive of a letter. */
 function findMessageNumber(item: Item): number | undefined {
   return item.letterId === null ? parseJobId(item.reference)?.messageNumber : undefined
-}
-
-const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
-const tokenLength = 12
-
-function createToken(): string {
-  return Array.from({ length: tokenLength }, () => letters[randomInt(letters.length)]).join('')
 }

@@ -7,6 +7,7 @@ import { parseJobId } from '../../../core/webhook/job-id.ts'
 import { formatPullHolder, readIncrementalSeconds } from '../../../core/webhook/pull-lease.ts'
 import type { Attribution, Engine } from '../../../engine/engine.ts'
 import { isCallersFault } from '../../../errors.ts'
+import { pageBytesMax } from '../../../storage/contract/letters.ts'
 import type { StoreReads } from '../../../storage/contract/storage.ts'
 import type { Consumer, JobState, Message, TakeJob } from '../../../storage/contract/webhooks.ts'
 import type { JobMessage } from './broker.ts'
@@ -23,7 +24,7 @@ export type QueuedJob = Readonly<{
 export interface PullJobs {
   /** `missing`: there is no such job, or it was deleted. `other`: it belongs to another consumer. */
   findJob(consumer: Consumer, jobId: string): Promise<FoundJob | 'missing' | 'other'>
-  /** Queued jobs by priority, then age. */
+  /** Queued jobs by priority, then age. Ends with the job whose payload reaches `pageBytesMax`. */
   listQueuedJobs(consumer: Consumer, countMax: number): Promise<readonly QueuedJob[]>
   /** False: the change is not allowed, or another request changed the job first. */
   changeJob(
@@ -81,14 +82,25 @@ async function listQueuedJobs(
   countMax: number,
 ): Promise<readonly QueuedJob[]> {
   if (countMax === 0) return []
-  const items = await storage().listQueuedItems({ queue, countMax })
-  const messages = await readJobMessages(items)
-  return items.map((item, index) => ({
-    jobId: item.reference,
-    priority: item.priority,
-    incrementalSeconds: readIncrementalSeconds(item.failure?.worker),
-    message: messages[index] as JobMessage,
-  }))
+  const jobs: QueuedJob[] = []
+  let bytes = 0
+  // Read messages one after the other: the bytes of a message are known only when they are read.
+  for (const listed of await storage().listQueuedItems({ queue, countMax })) {
+    const item = listed.letterId === null ? listed : await readRedrive(storage(), listed)
+    const [message] = item === undefined ? [] : await readJobMessages([item])
+    if (message === undefined) continue
+    const incrementalSeconds = readIncrementalSeconds(listed.failure?.worker)
+    jobs.push({ jobId: listed.reference, priority: listed.priority, incrementalSeconds, message })
+    bytes += message.payload.byteLength
+    if (bytes >= pageBytesMax) break
+  }
+  return jobs
+}
+
+/** The redrive of a letter has its own bytes. Undefined: it is not queued any more. */
+async function readRedrive(storage: StoreReads, { queue, id }: Item): Promise<Item | undefined> {
+  const [item] = await storage.listItems({ queue, ids: [id], countMax: 1 })
+  return item
 }
 
 async function takeJob(

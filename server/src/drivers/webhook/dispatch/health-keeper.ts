@@ -1,5 +1,5 @@
 /** The breakers of this server, and the consumers that fail for too long. */
-import type { Clock } from '../../../core/time/instant.ts'
+import type { Clock, Instant } from '../../../core/time/instant.ts'
 import {
   cancelProbe,
   countAttempt,
@@ -14,6 +14,7 @@ import {
   disableIfFailing,
   recordHealth,
 } from '../../../core/webhook/delivery/consumer-delivery.ts'
+import type { AuditEntry } from '../../../storage/contract/audit.ts'
 import type { DeliveryChange, PutDelivery } from '../../../storage/contract/deliveries.ts'
 import type { ConsumerLane } from './consumer-lane.ts'
 import { breakerRulesOf, type DispatchRules } from './delivery-rules.ts'
@@ -105,6 +106,7 @@ export class HealthKeeper {
       document: next,
       now: clock.now(),
       ...(change !== undefined && { change }),
+      ...(change === 'disabled' && { entry: createDisableEntry(lane, next, clock.now()) }),
     }
     return new Promise((resolve) => {
       const onWritten = (isPut: boolean): void => {
@@ -115,5 +117,21 @@ export class HealthKeeper {
       }
       outcomes.change({ command, onWritten })
     })
+  }
+}
+
+function createDisableEntry(
+  { consumer }: ConsumerLane,
+  { disabled, failingSince }: ConsumerDelivery,
+  at: Instant,
+): AuditEntry {
+  return {
+    at,
+    actor: 'system',
+    action: 'webhook.consumer.disable',
+    target: `${consumer.channelId}/${consumer.id}`,
+    reason: disabled?.reason ?? '',
+    requestId: '',
+    details: { failingSince },
   }
 }

@@ -1,5 +1,7 @@
 /** Pushes one job, and passes its outcome on. */
 import { type Clock, usPerMs } from '../../../core/time/instant.ts'
+import { readTraceHeaders } from '../../../core/trace/trace-headers.ts'
+import type { OpenSpan, Tracing } from '../../../core/trace/tracing.ts'
 import type { Attempt } from '../../../core/webhook/attempt.ts'
 import { decideDeliveryOutcome } from '../../../core/webhook/delivery/delivery-outcome.ts'
 import { consumerPolicy } from '../../../core/webhook/delivery-policy.ts'
@@ -25,6 +27,8 @@ export type PusherParts = Readonly<{
   outcomes: OutcomeWriter
   health: HealthKeeper
   figures: FigureRecorder
+  /** Undefined: no spans are created. */
+  tracing?: Tracing
   onError(error: unknown): void
   onAttempt?(result: string, latencyMs: number): void
 }>
@@ -62,6 +66,15 @@ export class JobPusher {
     clearTimeout(timer)
   }
 
+  #startSpan(
+    { channelId }: ConsumerLane['consumer'],
+    { headers }: ReadyJob['message'],
+  ): OpenSpan | undefined {
+    const { tracing } = this.#parts
+    if (tracing === undefined) return undefined
+    return tracing.start({ operation: 'push', destination: channelId, parent: readTraceHeaders(headers) })
+  }
+
   async #push(lane: ConsumerLane, job: ReadyJob): Promise<void> {
     const { broker, sender, clock, rules, health, figures, outcomes, onAttempt } = this.#parts
     const { item, message } = job
@@ -69,9 +82,14 @@ export class JobPusher {
     const isProbe = lane.isProbing
     const now = clock.now()
     const timeoutMs = lane.pushTimeoutMs(item, now, rules.timeoutMs)
-    const facts = { consumer, secrets, message, requestId: broker.createId(), now, timeoutMs }
+    const span = this.#startSpan(consumer, message)
+    const facts = {
+      ...{ consumer, secrets, message, requestId: broker.createId(), now, timeoutMs },
+      trace: span?.context,
+    }
     const startedMs = performance.now()
     const attempt = await sender.send(createPush(facts, rules), this.#aborting.signal)
+    if (span !== undefined) endSpan(span, job, attempt)
     const endedAt = clock.now()
     const { retry } = consumerPolicy('push', broker.rules)
     const outcome = decideDeliveryOutcome(
@@ -105,6 +123,19 @@ export class JobPusher {
     figures.count(consumer.number, attempt.isDelivered, attempt.latencyMs)
     onAttempt?.(attempt.failure?.kind ?? 'delivered', attempt.latencyMs)
   }
+}
+
+function endSpan(span: OpenSpan, { item, message }: ReadyJob, attempt: Attempt): void {
+  const { status, failure } = attempt
+  span.end({
+    ids: [message.messageId],
+    attributes: {
+      'redrive.job_id': message.jobId,
+      'redrive.attempt': item.attempts,
+      ...(status !== null && { 'http.response.status_code': status }),
+    },
+    ...(failure !== null && { error: Object.assign(new Error(failure.message), { name: failure.kind }) }),
+  })
 }
 
 export function toNewAttempt(

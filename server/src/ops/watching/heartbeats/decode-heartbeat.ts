@@ -19,7 +19,7 @@ export function decodeHeartbeat(key: string, value: string, receivedAt: Instant)
   const fields = parseObject(value)
   if (fields === undefined) return undefined
   const sentAt = readTime(fields.timestamp)
-  // Without its time, a heartbeat cannot be told from the one before it.
+  // Without its time, a heartbeat looks like the one before it.
   if (sentAt === undefined || sentAt === null) return undefined
   const lastMessageAt = readTime(fields.last_message_at)
   return {

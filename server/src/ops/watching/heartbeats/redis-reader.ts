@@ -62,7 +62,7 @@ export function createRedisReader(options: RedisOptions, keysMax: number): Redis
     } catch (error) {
       const failed = client
       client = undefined
-      // The next call connects anew: the password or the address may have changed.
+      // The next call connects again: the password or the address may have changed.
       void failed?.then(destroy).catch(() => undefined)
       throw error
     }

@@ -3,6 +3,7 @@ import {
   accessChanged,
   changesCredentials,
   keyNotFound,
+  listLimits,
   namespaceInUse,
 } from '../../shared/rows/access-rows.ts'
 import type { Connection, Row } from '../connection/connection.ts'
@@ -58,9 +59,13 @@ async function changeNamespace(connection: Connection, change: Named<'namespace'
     const { name, description, keyTag, createdAt } = change.namespace
     await run(
       connection,
-      `insert into redrive.namespaces (name, description, key_tag, created_at) values ($1, $2, $3, $4)
-       on conflict (name) do update set description = excluded.description, key_tag = excluded.key_tag`,
-      [name, description, keyTag, createdAt],
+      `insert into redrive.namespaces
+         (name, description, key_tag, created_at, queues_max, items_max, bytes_max, requests_max)
+       values ($1, $2, $3, $4, $5, $6, $7, $8)
+       on conflict (name) do update set description = excluded.description, key_tag = excluded.key_tag,
+         queues_max = excluded.queues_max, items_max = excluded.items_max, bytes_max = excluded.bytes_max,
+         requests_max = excluded.requests_max`,
+      [name, description, keyTag, createdAt, ...listLimits(change.namespace)],
     )
     return
   }

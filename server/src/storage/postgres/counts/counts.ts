@@ -94,13 +94,18 @@ export class CountChanges {
   accept(queueId: number, item: ItemHead): void {
     this.enter(queueId, item)
     this.add(queueId, item.partition, 'accepted')
-    if (item.groupId !== null)
-      this.letters.addArrival(queueId, item.groupId, item.deadLetteredAt ?? item.createdAt)
+    this.#arrive(queueId, item, item.deadLetteredAt ?? item.createdAt)
   }
 
   /** Counts an arrival in the group of a letter that failed again. */
   failAgain(queueId: number, item: ItemHead): void {
-    if (item.groupId !== null) this.letters.addArrival(queueId, item.groupId, computeFailedAgainAt(item))
+    this.#arrive(queueId, item, computeFailedAgainAt(item))
+  }
+
+  #arrive(queueId: number, { groupId }: ItemHead, at: number): void {
+    if (groupId === null) return
+    this.letters.addArrival(queueId, groupId, at)
+    this.letters.noteArrival(groupId, at)
   }
 
   /** `accept` for a waiting item that was copied inside the database, and is not in this process. */

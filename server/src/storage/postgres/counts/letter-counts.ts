@@ -86,6 +86,8 @@ export class LetterCountChanges {
   readonly #letters = new Sums()
   readonly #open = new Sums()
   readonly #hours = new Sums()
+  /** The last arrival in each group. Letters that moved to another group did not arrive. */
+  readonly #arrived = new Map<number, Instant>()
 
   addLetter(queueId: number, item: ItemHead, by: number): void {
     if (item.groupId === null) return
@@ -116,6 +118,11 @@ export class LetterCountChanges {
     if (at > sum.lastAt) sum.lastAt = at
   }
 
+  /** The group got a letter, which did not come from another group: it is no longer resolved. */
+  noteArrival(groupId: number, at: Instant): void {
+    this.#arrived.set(groupId, Math.max(at, this.#arrived.get(groupId) ?? at))
+  }
+
   /** The groups that got letters, each with the earliest death or failure of these letters. */
   listFirstArrivals(): Iterable<readonly [groupId: number, at: Instant]> {
     return this.#hours.listFirstArrivals()
@@ -129,6 +136,7 @@ export class LetterCountChanges {
     this.#letters.clear()
     this.#open.clear()
     this.#hours.clear()
+    this.#arrived.clear()
   }
 
   get isEmpty(): boolean {
@@ -157,6 +165,7 @@ export class LetterCountChanges {
       ...[encodeColumn(open, 0), encodeColumn(open, 1), encodeColumn(open, 2), encodeCounts(open)],
       ...[encodeColumn(hours, 0), encodeColumn(hours, 1), encodeColumn(hours, 2), encodeCounts(hours)],
       encodeInt8s(hours.map(({ lastAt }) => lastAt)),
+      ...[encodeInt4s([...this.#arrived.keys()]), encodeInt8s([...this.#arrived.values()])],
     ]
   }
 }
@@ -169,23 +178,41 @@ export function toMinute(instant: number): number {
   return Math.trunc(instant / usPerMinute)
 }
 
-/** `$15` is the slot. */
+/**
+ * Ends the resolved state of groups that got letters, and leaves a notice for the alerts. `$15` and `$16`:
+ * the groups, and their last arrivals.
+ */
+const regressGroups = `arrived as materialized (
+      select g.id, g.queue_id, max(a.at) as at from unnest($15::int4[], $16::int8[]) as a(id, at)
+        cross join lateral (
+          select coalesce(f.merged_into, f.id) as id, f.queue_id from redrive.groups f where f.id = a.id offset 0) g
+      group by g.id, g.queue_id order by g.id
+    ), regressed as (
+      update redrive.group_lifecycles l set state = 'regressed', changed_at = greatest(l.changed_at, a.at)
+      from arrived a where l.group_id = a.id and l.state = 'resolved' returning l.group_id, l.queue_id, a.at
+    ), noticed as (
+      insert into redrive.group_notices as n (group_id, queue_id, kind, at)
+      select r.group_id, r.queue_id, 'regressed', r.at from regressed r
+      on conflict (group_id) do update set kind = excluded.kind, at = greatest(n.at + 1, excluded.at)
+    )`
+
+/** `$17` is the slot. */
 export const writeLetterCountChanges: Statement = {
   name: 'write-letter-count-changes',
   text: `with letters as materialized (
       select * from unnest($1::int4[], $2::int4[], $3::int4[], $4::int4[], $5::int8[]) as d(queue_id, group_id, state, redrives, n)
     ), counted as (
       insert into redrive.letter_counts as c (queue_id, group_id, state, redrives, slot, n)
-      select d.queue_id, d.group_id, d.state, d.redrives, $15::int4, d.n from letters d
+      select d.queue_id, d.group_id, d.state, d.redrives, $17::int4, d.n from letters d
       on conflict (queue_id, group_id, state, redrives, slot) do update set n = c.n + excluded.n
-    ), ${addToSums('letters', '$15::int4')}, opened as (
+    ), ${addToSums('letters', '$17::int4')}, opened as (
       insert into redrive.open_letters as c (queue_id, span, number, slot, n)
-      select d.queue_id, d.span, d.number, $15::int4, d.n
+      select d.queue_id, d.span, d.number, $17::int4, d.n
       from unnest($6::int4[], $7::int4[], $8::int4[], $9::int8[]) as d(queue_id, span, number, n)
       on conflict (queue_id, span, number, slot) do update set n = c.n + excluded.n
-    )
+    ), ${regressGroups}
     insert into redrive.group_hours as c (queue_id, group_id, hour, slot, n, last_at)
-    select d.queue_id, d.group_id, d.hour, $15::int4, d.n, d.last_at
+    select d.queue_id, d.group_id, d.hour, $17::int4, d.n, d.last_at
     from unnest($10::int4[], $11::int4[], $12::int4[], $13::int8[], $14::int8[]) as d(queue_id, group_id, hour, n, last_at)
     on conflict (queue_id, group_id, hour, slot) do update
       set n = c.n + excluded.n, last_at = greatest(c.last_at, excluded.last_at)`,

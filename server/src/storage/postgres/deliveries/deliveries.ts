@@ -9,6 +9,7 @@ import type {
   StoredDelivery,
 } from '../../contract/deliveries.ts'
 import { sumFigures, toStoredDelivery } from '../../shared/rows/delivery-rows.ts'
+import { insertAudit } from '../audit/audit.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
@@ -42,6 +43,7 @@ export async function putDelivery(
       `the delivery of consumer number ${consumer} is no longer at version ${version}`,
     )
   }
+  if (rows.length === 1 && command.entry !== undefined) await insertAudit(connection, [command.entry])
   return { isPut: rows.length === 1 }
 }
 

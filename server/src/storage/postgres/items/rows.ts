@@ -29,6 +29,7 @@ import {
   toLeaseDeadline,
   withState,
 } from '../../shared/items/item-row.ts'
+import { traceHeaderStart, traceValueLength } from '../../shared/letters/trace-id.ts'
 import type { Row } from '../connection/connection.ts'
 import {
   encodeBytes,
@@ -282,13 +283,18 @@ function decodeLetterFacts(text: string | null, isLetter: boolean): LetterFacts 
 /** The beginning of the payload and its full length, which PostgreSQL knows without reading it. */
 export const payloadStart = `substring(f.payload from 1 for ${headBytes}) as payload, octet_length(f.payload) as payload_bytes`
 
+/** The header `traceparent` alone, in the form of the column. */
+export const traceHeader = `case when strpos(f.headers, '${traceHeaderStart}') > 0
+  then '[${traceHeaderStart}' || split_part(substring(f.headers from strpos(f.headers, '${traceHeaderStart}') + ${traceHeaderStart.length} for ${traceValueLength}), '"', 1) || '"]]' end as headers`
+
 /**
- * For a page of letters, from a table `f`: without headers and history, with the beginning of the payload.
+ * For a page of letters, from a table `f`: without history, with the header `traceparent` alone and with the
+ * beginning of the payload.
  */
 export const listedColumns = `${readColumns
   .filter((name) => name !== 'payload' && name !== 'headers' && name !== 'history')
   .map((name) => `f.${name}`)
-  .join(', ')}, ${payloadStart}`
+  .join(', ')}, ${traceHeader}, ${payloadStart}`
 
 /** From a row of `listedColumns`, or a row with the whole payload. */
 export function toListedLetter(row: Row, queueName: string): ListedLetter {

@@ -93,11 +93,17 @@ const countGroups: Statement = {
 /** The rows must be sorted, so that writers that insert the same groups do so in one order. */
 const insertGroups: Statement = {
   name: 'insert-groups',
-  text: `insert into redrive.groups (queue_id, fingerprint, cause_key, bucket, origin, reason, slug, error_class, title,
+  text: `with created as (
+    insert into redrive.groups (queue_id, fingerprint, cause_key, bucket, origin, reason, slug, error_class, title,
       template, first_seen_at, merged_into)
     select * from unnest($1::int4[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
       $9::text[], $10::text[], $11::int8[], $12::int4[])
-    on conflict (queue_id, fingerprint) do nothing returning queue_id, fingerprint, id, first_seen_at`,
+    on conflict (queue_id, fingerprint) do nothing returning queue_id, fingerprint, id, first_seen_at, merged_into
+  ), noticed as (
+    insert into redrive.group_notices (group_id, queue_id, kind, at)
+    select c.id, c.queue_id, 'new', c.first_seen_at from created c where c.merged_into is null
+  )
+  select c.queue_id, c.fingerprint, c.id, c.first_seen_at from created c`,
 }
 
 /** The groups of a queue that a cause may belong to, the oldest first. */

@@ -1,4 +1,5 @@
 /** Lists the groups of letters, with numbers from the counts. */
+import { openLifecycle } from '../../../core/dead-letters/group-lifecycle.ts'
 import type { Instant } from '../../../core/time/instant.ts'
 import type { GroupLabel } from '../../contract/groups.ts'
 import {
@@ -8,10 +9,11 @@ import {
   redrivesCounted,
 } from '../../contract/letters.ts'
 import { readConditions } from '../../shared/letters/counted-filter.ts'
+import { toGroupLifecycle } from '../../shared/rows/lifecycle-rows.ts'
 import { readJson, readNumber, readText, readTextOrNull } from '../../shared/rows/row-values.ts'
 import { prepareStatement, type Row, type Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
-import { encodeInt4s } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeTexts } from '../connection/encode-arrays.ts'
 import {
   countColumns,
   groupColumns,
@@ -58,7 +60,7 @@ const newest = `lateral (
     order by n.died_at desc, n.id desc limit 1)`
 
 export function prepareListGroups(query: GroupsQuery): [Statement, unknown[]] {
-  const { filter, after, countMax, isEmptyToo } = query
+  const { filter, after, countMax, isEmptyToo, lifecycle } = query
   const values: unknown[] = []
   const parameter: Parameter = (value) => `$${values.push(value)}`
   const conditions = readConditions(filter)
@@ -66,6 +68,13 @@ export function prepareListGroups(query: GroupsQuery): [Statement, unknown[]] {
     after === undefined
       ? ''
       : `where (-p.count, p.id) > (-${parameter(after.count)}::int8, ${parameter(after.id)}::int8)`
+  const inState =
+    lifecycle === undefined
+      ? ''
+      : `${beyond === '' ? 'where' : 'and'} coalesce((
+          select case when l.state = 'muted' and l.muted_until <= ${parameter(lifecycle.now)}::int8 then 'open'
+            else l.state end from redrive.group_lifecycles l where l.group_id = p.id), 'open')
+          = any (${parameter(encodeTexts(lifecycle.states))}::text[])`
   const printEmpty =
     () => `union all select distinct coalesce(g.merged_into, g.id), 0, '' from redrive.groups g
     where ${printConditions(conditions, groupColumns, parameter)}
@@ -85,15 +94,17 @@ export function prepareListGroups(query: GroupsQuery): [Statement, unknown[]] {
     ), matching as (
       select t.id, t.count, t.states from totals t ${isEmptyToo ? printEmpty() : ''}
     ), page as materialized (
-      select p.* from matching p ${beyond} order by p.count desc, p.id limit ${parameter(countMax)}::int8
+      select p.* from matching p ${beyond} ${inState} order by p.count desc, p.id limit ${parameter(countMax)}::int8
     )
     select g.*, q.name as queue, p.count, p.states, n.letter_id as sample_id, array_to_json(m.ids)::text as member_ids,
-      m.first_seen_at as seen_from, coalesce(s.at, m.first_seen_at) as last_seen_at
+      m.first_seen_at as seen_from, coalesce(s.at, m.first_seen_at) as last_seen_at,
+      l.state, l.changed_at, l.muted_until, l.actor, l.note
     from page p cross join lateral (select g.* from redrive.groups g where g.id = p.id offset 0) g
       cross join lateral (select q.name from redrive.queues q where q.id = g.queue_id offset 0) q
       cross join ${members} m
       left join ${lastSeen} s on true
       left join ${newest} n on true
+      left join redrive.group_lifecycles l on l.group_id = g.id
     order by p.count desc, p.id`
   return [prepareStatement(text), values]
 }
@@ -121,6 +132,7 @@ function decodeGroup(row: Row): GroupFacts {
     sampleId: readTextOrNull(row, 'sample_id'),
     count: readNumber(row, 'count'),
     states: decodeStates(readText(row, 'states')),
+    lifecycle: readTextOrNull(row, 'state') === null ? openLifecycle : toGroupLifecycle(row),
   }
 }
 

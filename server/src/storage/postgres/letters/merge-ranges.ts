@@ -14,7 +14,7 @@ import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Row } from '../connection/connection.ts'
 import { encodeInt4s } from '../connection/encode-arrays.ts'
 import type { Parameter } from '../counts/count-conditions.ts'
-import { type ColumnName, payloadStart, readColumns, toListedLetter } from '../items/rows.ts'
+import { type ColumnName, payloadStart, readColumns, toListedLetter, traceHeader } from '../items/rows.ts'
 import { type IndexRanges, orderColumns, type Reader } from './index-ranges.ts'
 import { printPrefilter } from './prefilter.ts'
 
@@ -196,5 +196,10 @@ function listColumns(filter: LetterFilter, bytes: LetterBytes): string {
   ])
   const columns = readColumns.filter((name) => !byteColumns.includes(name) || needed.has(name))
   const list = columns.map((name) => `f.${name}`).join(', ')
-  return bytes === 'head' && !needed.has('payload') ? `${list}, ${payloadStart}` : list
+  if (bytes !== 'head') return list
+  const listed = [
+    ...(needed.has('headers') ? [] : [traceHeader]),
+    ...(needed.has('payload') ? [] : [payloadStart]),
+  ]
+  return [list, ...listed].join(', ')
 }

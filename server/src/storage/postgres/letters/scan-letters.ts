@@ -16,6 +16,7 @@ import {
 } from '../../contract/letters.ts'
 import { growth } from '../../search/pacer.ts'
 import { matchesLetter } from '../../shared/letters/match-letter.ts'
+import { selectTraceHeader } from '../../shared/letters/trace-id.ts'
 import { findIndexRanges, type IndexRanges, type Reader } from './index-ranges.ts'
 import { type Hit, readPage } from './merge-ranges.ts'
 import { printPrefilter } from './prefilter.ts'
@@ -78,7 +79,8 @@ function keepBytes(letter: ListedLetter, bytes: LetterBytes): ListedLetter {
     case 'none':
       return { ...letter, payload: noBytes, key: null, headers: [], history: [] }
     case 'head': {
-      const head = { ...letter, payload: payload.slice(0, headBytes), headers: [], history: [] }
+      const headers = selectTraceHeader(letter.headers)
+      const head = { ...letter, payload: payload.slice(0, headBytes), headers, history: [] }
       return payload.length > headBytes ? { ...head, payloadBytes: payload.length } : head
     }
     case 'all':

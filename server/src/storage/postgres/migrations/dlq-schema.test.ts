@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { needs, requireService } from '../../../../../tools/services/require-service.ts'
+import { createWebhookActions } from '../../../../test/conformance/support/webhook-actions.ts'
 import { aFailure, anOrigin, bytes, day, hour, newItems, noon } from '../../../../test/make.ts'
 import { run, type TestDatabase, testDatabase } from '../../../../test/postgres.ts'
 import { seededNumbers } from '../../../../test/seeded-random.ts'
@@ -120,12 +121,12 @@ describe('the views in schema dlq', needs(postgres), () => {
     )
   })
 
-  it('the summary shows dead queues only, and takes their numbers from the counts', async () => {
+  it('the view of queues shows dead queues only, and takes their numbers from the counts', async () => {
     await using database = await testDatabase()
     const storage = await database.open()
     await deadLetters(storage, 3)
     await run(storage, { op: 'create-queue', queue: { name: 'orders', deadQueue: 'letters' }, now: noon })
-    expect(await database.rows('select * from dlq.dlq_summary')).toEqual([
+    expect(await database.rows('select * from dlq.dlq_queues')).toEqual([
       {
         queue: 'letters',
         letter_class: 'standard',
@@ -137,6 +138,38 @@ describe('the views in schema dlq', needs(postgres), () => {
         archived: '0',
       },
     ])
+  })
+})
+
+describe('the summary of webhook consumers', needs(postgres), () => {
+  it('the summary has a row per consumer with the exact number of its dead jobs', async () => {
+    await using database = await testDatabase()
+    const storage = await database.open()
+    const actions = createWebhookActions({ storage, run: (command) => run(storage, command) })
+    await actions.channel('orders')
+    const { queue } = await actions.consumer('orders', 'billing')
+    await actions.consumer('orders', 'mail')
+    for (const id of ['a', 'b']) await actions.broadcast('orders', id)
+    const jobs = await run(storage, { op: 'lease', queue, partition: 0, holders: ['w', 'w'], now: noon })
+    const items = jobs.map(({ id }) => ({ id, isDead: true, error: { errorCode: 'http_410' }, chance: 0 }))
+    await run(storage, { op: 'retry', queue, partition: 0, items, now: noon })
+    const rows = await database.rows(
+      'select consumerId, consumerName, channelId, channelName, dead_count, last_checked_at from dlq.dlq_summary order by consumerId',
+    )
+    const channel = { channelid: 'orders', channelname: 'ORDERS', last_checked_at: expect.anything() }
+    expect(rows).toEqual([
+      { consumerid: 'billing', consumername: 'BILLING', ...channel, dead_count: '2' },
+      { consumerid: 'mail', consumername: 'MAIL', ...channel, dead_count: '0' },
+    ])
+  })
+
+  it("another program's dlq_summary stays, and the counts are in the schema redrive", async () => {
+    await using database = await testDatabase()
+    await database.rows('create schema dlq create table dlq_summary (mine text)')
+    await database.open()
+    expect(await database.rows('select * from dlq.dlq_summary')).toEqual([])
+    expect(await database.rows('select mine from dlq.dlq_summary')).toEqual([])
+    expect(await database.rows('select dead_count from redrive.dlq_consumers')).toEqual([])
   })
 })
 
@@ -171,7 +204,7 @@ describe('letters in the views after an action', needs(postgres), () => {
       { id: convertToUuid(ids[0] ?? ''), status: 'RETRYING', last_retry_at: '2026-11-15 13:00:00' },
       { id: convertToUuid(ids[2] ?? ''), status: 'PENDING', last_retry_at: null },
     ])
-    expect(await database.rows('select * from dlq.dlq_summary')).toMatchObject([
+    expect(await database.rows('select * from dlq.dlq_queues')).toMatchObject([
       { pending: '1', retrying: '1', resolved: '0', dead: '0', discarded: '1' },
     ])
   })

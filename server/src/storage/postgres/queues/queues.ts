@@ -8,8 +8,8 @@ import {
   gainsDeadQueue,
 } from '../../shared/items/queue-checks.ts'
 import { encodePolicy, toQueue } from '../../shared/items/queue-row.ts'
-import { namespaceNotFound } from '../../shared/rows/access-rows.ts'
-import { readText } from '../../shared/rows/row-values.ts'
+import { checkQueueQuota, namespaceNotFound } from '../../shared/rows/access-rows.ts'
+import { readNumber, readNumberOrNull, readText } from '../../shared/rows/row-values.ts'
 import type { Connections } from '../connection/connections.ts'
 import type { Transaction } from '../transaction.ts'
 import { lockClassForChange } from './queue-locks.ts'
@@ -19,7 +19,7 @@ export async function createQueue(transaction: Transaction, command: CreateQueue
   if ((await transaction.find(queue.name)) !== undefined) {
     throw new KnownError('QUEUE_EXISTS', `queue ${queue.name} exists already`)
   }
-  await checkNamespaceExists(transaction, queue.namespace)
+  await checkNamespace(transaction, queue.namespace)
   const deadQueue = queue.deadQueue === null ? undefined : await transaction.find(queue.deadQueue)
   checkDeadQueue(queue.name, queue.deadQueue, deadQueue?.queue, false)
   const [row] = await transaction.connection.query(
@@ -73,10 +73,17 @@ export async function updateQueue(transaction: Transaction, command: UpdateQueue
   return queue
 }
 
-async function checkNamespaceExists({ connection }: Transaction, name: string): Promise<void> {
+/** The namespace must exist, and have space for one more queue. */
+async function checkNamespace({ connection }: Transaction, name: string): Promise<void> {
   if (name === systemNamespace) return
-  const text = 'select from redrive.namespaces where name = $1'
-  if ((await connection.query({ text }, [name])).length === 0) throw namespaceNotFound(name)
+  // The lock on queue definitions (write.ts) keeps other transactions from creating a queue now.
+  const text = `select n.queues_max,
+      (select count(*) from redrive.queues q where n.queues_max is not null and q.namespace = n.name) as count
+    from redrive.namespaces n where n.name = $1`
+  const [row] = await connection.query({ text }, [name])
+  if (row === undefined) throw namespaceNotFound(name)
+  const queuesMax = readNumberOrNull(row, 'queues_max')
+  if (queuesMax !== null) checkQueueQuota(name, queuesMax, readNumber(row, 'count'))
 }
 
 export async function getQueue(connections: Connections, name: string): Promise<Queue | null> {

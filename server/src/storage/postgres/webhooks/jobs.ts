@@ -38,9 +38,12 @@ const itemRows: Statement = {
         where f.queue_id = q.id and f.partition = 0 and f.id = w.id offset 0) t`,
 }
 
-export async function readJobs(connections: Connections, jobs: readonly JobLocation[]): Promise<JobState[]> {
+type Query = (statement: Statement, values: Parameters<Connections['read']>[1]) => Promise<readonly Row[]>
+
+/** `query`: of a transaction, or for reading. */
+export async function readJobs(query: Query, jobs: readonly JobLocation[]): Promise<JobState[]> {
   if (jobs.length === 0) return []
-  const rows = await connections.read(jobRows, [
+  const rows = await query(jobRows, [
     encodeInt4s(jobs.map(({ consumerNumber }) => consumerNumber)),
     encodeTexts(jobs.map(({ itemId }) => itemId)),
   ])
@@ -52,7 +55,7 @@ export async function readJobs(connections: Connections, jobs: readonly JobLocat
   })
   const items = redriven.some((location) => location !== undefined)
     ? toHeads(
-        await connections.read(itemRows, [
+        await query(itemRows, [
           encodeTexts(redriven.map((location) => location?.queue ?? '')),
           encodeTexts(redriven.map((location) => location?.id ?? '')),
         ]),

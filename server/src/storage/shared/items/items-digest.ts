@@ -1,5 +1,6 @@
 /** The digest of the items of an idempotent produce. Equal items have equal digests. */
 import { createHash, type Hash } from 'node:crypto'
+import { isTraceHeader } from '../../../core/trace/trace-headers.ts'
 import { KnownError } from '../../../errors.ts'
 import type { NewItem, Produce } from '../../contract/items.ts'
 
@@ -10,7 +11,9 @@ export function digestItems(items: readonly NewItem[]): string {
 }
 
 function digestItem(hash: Hash, item: NewItem): void {
-  const { payload, key = null, headers = [] } = item
+  const { payload, key = null } = item
+  // A repeated call belongs to another span, so its trace is not part of what is compared.
+  const headers = (item.headers ?? []).filter(([name]) => !isTraceHeader(name))
   const { kind = '', encoding = '', reference = '', priority = 0, attemptsMax = 0 } = item
   const { availableAt = null, expireDeadline = null } = item
   const facts = [

@@ -14,10 +14,17 @@ const form = /^00-([0-9a-f]{32})-/
 /** The beginning of the header in the stored text. A quote after a bracket is never part of a name. */
 export const traceHeaderStart = '["traceparent","'
 export const tracePrefixLength = 48
+/** A `traceparent` of version 00 has 55 bytes, which are this number of characters in base64. */
+export const traceValueLength = 76
 
 /** The indexed part of the stored headers of letters with this trace id. */
 export function encodeTracePrefix(traceId: string): string {
   return Buffer.from(`00-${traceId}-`).toString('base64')
+}
+
+/** The header that lists of letters have, of all headers of a letter. */
+export function selectTraceHeader(headers: readonly Header[]): readonly Header[] {
+  return headers.filter(([name, value]) => name === 'traceparent' && value !== null).slice(0, 1)
 }
 
 /** Undefined if the letter has no trace. */

@@ -1,6 +1,14 @@
 /** The rows of the tables of access control, which have the same columns in both stores. */
 import { isPermission } from '../../../core/access/permissions.ts'
-import type { ApiKey, Namespace, Role, RoleBinding, Session, User } from '../../../core/access/records.ts'
+import type {
+  ApiKey,
+  Namespace,
+  Quota,
+  Role,
+  RoleBinding,
+  Session,
+  User,
+} from '../../../core/access/records.ts'
 import { KnownError } from '../../../errors.ts'
 import type { AccessChange, AccessQuery, AccessRecords, AccessState } from '../../contract/access.ts'
 import {
@@ -28,7 +36,29 @@ export function toNamespace(row: DatabaseRow): Namespace {
     description: readText(row, 'description'),
     keyTag: readText(row, 'key_tag'),
     createdAt: readNumber(row, 'created_at'),
+    ...readQuota(row),
   }
+}
+
+const quotaColumns = {
+  queuesMax: 'queues_max',
+  itemsMax: 'items_max',
+  bytesMax: 'bytes_max',
+  requestsPerSecondMax: 'requests_max',
+} as const satisfies Record<keyof Quota, string>
+
+function readQuota(row: DatabaseRow): Readonly<{ quota?: Quota }> {
+  const limits = Object.entries(quotaColumns).flatMap(([name, column]) => {
+    const limit = readNumberOrNull(row, column)
+    return limit === null ? [] : [[name, limit] as const]
+  })
+  return limits.length === 0 ? {} : { quota: Object.fromEntries(limits) }
+}
+
+/** In the order of the columns queues_max, items_max, bytes_max and requests_max. */
+export function listLimits({ quota = {} }: Namespace): readonly (number | null)[] {
+  const { queuesMax, itemsMax, bytesMax, requestsPerSecondMax } = quota
+  return [queuesMax ?? null, itemsMax ?? null, bytesMax ?? null, requestsPerSecondMax ?? null]
 }
 
 export function toUser(row: DatabaseRow): User {
@@ -132,6 +162,15 @@ export function accessChanged(version: number): KnownError {
 
 export function namespaceInUse(name: string): KnownError {
   return new KnownError('NAMESPACE_IN_USE', `namespace has queues; '${name}' has queues, delete queues first`)
+}
+
+/** `count`: the number of queues that the namespace has. */
+export function checkQueueQuota(name: string, queuesMax: number, count: number): void {
+  if (count < queuesMax) return
+  throw new KnownError(
+    'QUOTA_EXCEEDED',
+    `namespace ${name} has ${count} queues, and its quota is ${queuesMax} queues`,
+  )
 }
 
 export function namespaceNotFound(name: string): KnownError {

@@ -15,6 +15,7 @@ import type {
   MessagesQuery,
   PageQuery,
   Producer,
+  PrunableMessage,
   ScheduledMessage,
   TimeRange,
 } from '../../contract/webhooks.ts'
@@ -73,6 +74,19 @@ export function toConsumerCounts(row: DatabaseRow): ConsumerCounts {
     delivered: readNumber(row, 'delivered'),
     dead: readNumber(row, 'dead'),
     hadDead: readNumber(row, 'died') > 0,
+  }
+}
+
+/** Whether a job does not keep its message: it was delivered, or deleted. */
+export function isPrunableState(state: JobState): boolean {
+  return state === null || state.state === 'delivered'
+}
+
+export function toPrunable(row: DatabaseRow): PrunableMessage {
+  return {
+    number: readNumber(row, 'number'),
+    createdAt: readNumber(row, 'created_at'),
+    payloadBytes: readNumber(row, 'bytes'),
   }
 }
 
@@ -154,7 +168,7 @@ function compareNewestFirst(left: MessageHead, right: MessageHead): number {
   return left.xid < right.xid ? 1 : -1
 }
 
-function jobsFromText(text: string | null): readonly JobLocation[] {
+export function jobsFromText(text: string | null): readonly JobLocation[] {
   if (text === null) return []
   const pairs = JSON.parse(text) as readonly (readonly [number, string])[]
   return pairs.map(([consumerNumber, itemId]) => ({ consumerNumber, itemId }))

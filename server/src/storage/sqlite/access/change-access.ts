@@ -3,6 +3,7 @@ import {
   accessChanged,
   changesCredentials,
   keyNotFound,
+  listLimits,
   namespaceInUse,
 } from '../../shared/rows/access-rows.ts'
 import type { Database } from '../connection/database.ts'
@@ -52,12 +53,17 @@ function changeNamespace(database: Database, change: Named<'namespace'>): void {
   if (change.change === 'put-namespace') {
     const { name, description, keyTag, createdAt } = change.namespace
     database.run(
-      `insert into namespaces (name, description, key_tag, created_at) values (?, ?, ?, ?)
-       on conflict (name) do update set description = excluded.description, key_tag = excluded.key_tag`,
+      `insert into namespaces
+         (name, description, key_tag, created_at, queues_max, items_max, bytes_max, requests_max)
+       values (?, ?, ?, ?, ?, ?, ?, ?)
+       on conflict (name) do update set description = excluded.description, key_tag = excluded.key_tag,
+         queues_max = excluded.queues_max, items_max = excluded.items_max, bytes_max = excluded.bytes_max,
+         requests_max = excluded.requests_max`,
       name,
       description,
       keyTag,
       createdAt,
+      ...listLimits(change.namespace),
     )
     return
   }

@@ -9,6 +9,7 @@ import { type Instant, usPerSecond } from '../../../core/time/instant.ts'
 import type { ListedState } from '../../contract/items.ts'
 import { countRedrives } from '../../shared/letters/counted-filter.ts'
 import type { Database } from '../connection/database.ts'
+import { regressGroup } from '../groups/lifecycles.ts'
 import { listedCodes } from '../items/rows.ts'
 
 export const usPerMinute = 60 * usPerSecond
@@ -28,6 +29,8 @@ export class LetterCountChanges {
   readonly #minutes = new Map<number, MinuteDelta>()
   readonly #hours = new Map<number, HourDelta>()
   readonly #campaigns = new Map<string, CampaignDelta>()
+  /** The last arrival in each group. Letters that moved to another group did not arrive. */
+  readonly #arrived = new Map<number, Instant>()
 
   addLetter(queueId: number, groupId: number, item: ItemHead, by: 1 | -1): void {
     this.add(queueId, groupId, toListedState(item), item.retryCount, item.deadLetteredAt ?? 0, by)
@@ -59,6 +62,17 @@ export class LetterCountChanges {
     this.#addToHour({ queueId, groupId, hour: Math.floor(at / usPerHour), by, lastAt: at })
   }
 
+  /** The group got a letter, which did not come from another group: it is no longer resolved. */
+  noteArrival(groupId: number, at: Instant): void {
+    this.#arrived.set(groupId, Math.max(at, this.#arrived.get(groupId) ?? at))
+  }
+
+  /** Ends the resolved state of the groups that got letters so far. */
+  regressGroups(database: Database): void {
+    for (const [groupId, at] of this.#arrived) regressGroup(database, groupId, at)
+    this.#arrived.clear()
+  }
+
   addToCampaign(campaignId: string, state: number, by: number): void {
     this.#addToCampaign({ campaignId, state, by })
   }
@@ -68,6 +82,7 @@ export class LetterCountChanges {
     for (const group of other.#groups.values()) this.#addToGroup({ ...group })
     for (const minute of other.#minutes.values()) this.#addToMinute({ ...minute })
     for (const hour of other.#hours.values()) this.#addToHour({ ...hour })
+    for (const [groupId, at] of other.#arrived) this.noteArrival(groupId, at)
   }
 
   dropQueue(queueId: number): void {
@@ -81,9 +96,11 @@ export class LetterCountChanges {
     this.#minutes.clear()
     this.#hours.clear()
     this.#campaigns.clear()
+    this.#arrived.clear()
   }
 
   write(database: Database): void {
+    this.regressGroups(database)
     for (const { queueId, groupId, state, retryCount, by } of this.#groups.values()) {
       if (by === 0) continue
       database.run(addToGroup, queueId, groupId, state, retryCount, by)

@@ -9,6 +9,7 @@ import type {
 } from '../../contract/deliveries.ts'
 import { sumFigures, toStoredDelivery } from '../../shared/rows/delivery-rows.ts'
 import { readNumber } from '../../shared/rows/row-values.ts'
+import { insertAudit } from '../audit/audit.ts'
 import type { Database } from '../connection/database.ts'
 import type { Transaction } from '../transaction.ts'
 
@@ -41,6 +42,7 @@ export function putDelivery({ database }: Transaction, command: PutDelivery): { 
       `the delivery of consumer number ${consumer} is no longer at version ${version}`,
     )
   }
+  if (put === 1 && command.entry !== undefined) insertAudit(database, [command.entry])
   return { isPut: put === 1 }
 }
 

@@ -4,7 +4,7 @@ import type { CreateSplit, GroupResults, RegroupLetters } from '../../contract/g
 import { isArrivalMoved, toSplitFingerprint } from '../../shared/letters/split-fingerprint.ts'
 import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Database } from '../connection/database.ts'
-import { countArrival, readRulePayload } from '../items/write-rows.ts'
+import { readRulePayload } from '../items/write-rows.ts'
 import { type FoundLetter, findLetter } from '../letters/letter-rows.ts'
 import type { Transaction } from '../transaction.ts'
 import { listMembers } from './resolve-groups.ts'
@@ -90,5 +90,6 @@ function moveLetter(
   database.run('update items set group_id = ? where rowid = ?', to, rowid)
   countChanges.enter(queueRow.id, { ...letter, groupId: to })
   if (isArrivalMoved(letter, now)) countChanges.letters.addArrival(queueRow.id, from, at, -1)
-  countArrival(transaction, queueRow, to, at)
+  countChanges.letters.addArrival(queueRow.id, to, at)
+  transaction.groups.lowerFirstSeen(to, at)
 }

@@ -19,6 +19,7 @@ import {
   toLeaseDeadline,
   withState,
 } from '../../shared/items/item-row.ts'
+import { traceHeaderStart, traceValueLength } from '../../shared/letters/trace-id.ts'
 import type { Bound, Values } from '../connection/database.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 
@@ -237,14 +238,21 @@ function decode(row: Values, queueName: string): Item {
   })
 }
 
+/** The header `traceparent` alone, in the form of the column. */
+const traceText = `substr(headers, instr(headers, '${traceHeaderStart}') + ${traceHeaderStart.length}, ${traceValueLength})`
+const traceHeader = `case when instr(headers, '${traceHeaderStart}') > 0
+  then '[${traceHeaderStart}' || substr(${traceText}, 1, instr(${traceText} || '"', '"') - 1) || '"]]' end as headers`
+
 /**
- * For a page of letters: the columns at the same positions, without headers and history and with the
- * beginning of the payload. The full length of the payload follows. (`substr` of an empty payload is null.)
+ * For a page of letters: the columns at the same positions, without history, with the header `traceparent`
+ * alone and with the beginning of the payload. The full length of the payload follows. (`substr` of an empty
+ * payload is null.)
  */
 export const listedColumnList = [
   ...itemColumns.map((column) => {
     if (column === 'payload') return `coalesce(substr(payload, 1, ${headBytes}), x'') as payload`
-    return column === 'headers' || column === 'history' ? `null as ${column}` : column
+    if (column === 'headers') return traceHeader
+    return column === 'history' ? `null as ${column}` : column
   }),
   'length(payload) as payload_bytes',
 ].join(', ')

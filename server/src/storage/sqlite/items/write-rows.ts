@@ -78,6 +78,7 @@ export function countArrival(
   arrivedAt: Instant,
 ): void {
   countChanges.letters.addArrival(queueRow.id, groupId, arrivedAt)
+  countChanges.letters.noteArrival(groupId, arrivedAt)
   groups.lowerFirstSeen(groupId, arrivedAt)
 }
 

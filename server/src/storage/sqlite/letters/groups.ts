@@ -12,6 +12,7 @@ import type { QueueRow } from '../queues/queue-cache.ts'
 const lowerFirstSeenSql = 'update groups set first_seen_at = ? where id = ? and first_seen_at > ?'
 const insertSql = `insert into groups (queue_id, fingerprint, cause_key, bucket, origin, reason, slug, error_class, title, template, first_seen_at, merged_into)
   values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) returning id`
+const noticeSql = `insert into group_notices (group_id, queue_id, kind, at) values (?, ?, 'new', ?)`
 const widenSql = 'update groups set title = ?, template = ? where id = ?'
 
 /**
@@ -112,6 +113,7 @@ export class GroupCache {
     )
     index.add({ id, fingerprint, origin, bucket, template })
     this.#firstSeenAt.set(id, seenAt)
+    if (mergedInto === null) this.#database.run(noticeSql, id, queueRow.id, seenAt)
     return id
   }
 

@@ -14,6 +14,7 @@ import {
   printConditions,
 } from '../counts/count-conditions.ts'
 import { usPerHour } from '../counts/letter-counts.ts'
+import { readLifecycle } from '../groups/lifecycles.ts'
 import { listMembers, resolveGroups } from '../groups/resolve-groups.ts'
 import { decodeListedState } from '../items/rows.ts'
 import { readQueueNames } from '../queues/queue-names.ts'
@@ -40,6 +41,7 @@ export function listGroups(database: Database, given: GroupsQuery): GroupFacts[]
       sampleId: findNewest(database, queueId, memberIds),
       count,
       states: readStates(database, query, queueId, memberIds),
+      lifecycle: readLifecycle(database, groupId),
     }
   })
 }
@@ -49,7 +51,12 @@ type GroupCount = Readonly<{ groupId: number; count: number }>
 /** The group that `g` is shown as. */
 const shownAs = 'coalesce(g.merged_into, g.id)'
 
-function readPage(database: Database, { filter, after, countMax, isEmptyToo }: GroupsQuery): GroupCount[] {
+/** At a time, like `readLifecycleAt`. */
+const lifecycleState = `coalesce((select case when l.state = 'muted' and l.muted_until <= ? then 'open' else l.state end
+  from group_lifecycles l where l.group_id = ${shownAs}), 'open')`
+
+function readPage(database: Database, query: GroupsQuery): GroupCount[] {
+  const { filter, after, countMax, isEmptyToo, lifecycle } = query
   const conditions = readConditions(filter)
   const states = printConditions(database, conditions, countStateColumns)
   const columns = isEmptyToo ? groupColumns : { ...countGroupColumns, ...groupFieldColumns }
@@ -60,9 +67,11 @@ function readPage(database: Database, { filter, after, countMax, isEmptyToo }: G
        where ${groups.where}`
     : `letter_counts c join groups g on g.id = c.group_id where ${states.where} and ${groups.where}`
   const values: Bound[] = [...states.values, ...groups.values]
+  if (lifecycle !== undefined) values.push(lifecycle.now, JSON.stringify(lifecycle.states))
   if (after !== undefined) values.push(after.count, after.count, after.id)
+  const inState = `and ${lifecycleState} in (select value from json_each(?))`
   const rows = database.readArrays(
-    `select ${shownAs}, ${count} from ${source} group by ${shownAs}
+    `select ${shownAs}, ${count} from ${source} ${lifecycle === undefined ? '' : inState} group by ${shownAs}
      ${after === undefined ? '' : `having ${count} < ? or (${count} = ? and ${shownAs} > ?)`}
      order by 2 desc, 1 limit +?`,
     ...values,

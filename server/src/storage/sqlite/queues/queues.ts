@@ -8,8 +8,8 @@ import {
   gainsDeadQueue,
 } from '../../shared/items/queue-checks.ts'
 import { encodePolicy, toQueue } from '../../shared/items/queue-row.ts'
-import { namespaceNotFound } from '../../shared/rows/access-rows.ts'
-import { readText } from '../../shared/rows/row-values.ts'
+import { checkQueueQuota, namespaceNotFound } from '../../shared/rows/access-rows.ts'
+import { readNumber, readNumberOrNull, readText } from '../../shared/rows/row-values.ts'
 import type { Database } from '../connection/database.ts'
 import type { QueueCache } from './queue-cache.ts'
 
@@ -18,7 +18,7 @@ export function createQueue(database: Database, queueCache: QueueCache, command:
   if (queueCache.find(queue.name) !== undefined) {
     throw new KnownError('QUEUE_EXISTS', `queue ${queue.name} exists already`)
   }
-  checkNamespaceExists(database, queue.namespace)
+  checkNamespace(database, queue.namespace)
   checkDeadQueue(queue.name, queue.deadQueue, queueCache.find(queue.deadQueue ?? '')?.queue, false)
   database.run(
     `insert into queues (name, namespace, partitions, dead_queue, policy, created_at, updated_at)
@@ -62,10 +62,15 @@ export function updateQueue(database: Database, queueCache: QueueCache, command:
   return queue
 }
 
-function checkNamespaceExists(database: Database, name: string): void {
+/** The namespace must exist, and have space for one more queue. */
+function checkNamespace(database: Database, name: string): void {
   if (name === systemNamespace) return
-  if (database.get('select 1 from namespaces where name = ?', name) === undefined)
-    throw namespaceNotFound(name)
+  const row = database.get('select queues_max from namespaces where name = ?', name)
+  if (row === undefined) throw namespaceNotFound(name)
+  const queuesMax = readNumberOrNull(row, 'queues_max')
+  if (queuesMax === null) return
+  const counted = database.get('select count(*) as count from queues where namespace = ?', name)
+  checkQueueQuota(name, queuesMax, readNumber(counted ?? {}, 'count'))
 }
 
 export function getQueue(database: Database, name: string): Queue | null {

@@ -7,11 +7,13 @@ import { getCampaign, listCampaigns } from '../campaigns/campaigns.ts'
 import type { Database } from '../connection/database.ts'
 import { readCounts, readQueueCounts } from '../counts/counts.ts'
 import { countLetters, countOpenSince } from '../counts/letter-count-queries.ts'
+import { readUsage } from '../counts/usage.ts'
 import { verifyCounts } from '../counts/verify.ts'
 import { compareArrivals } from '../counts/verify-arrivals.ts'
 import { listAttempts } from '../deliveries/attempts.ts'
 import { getDelivery, listDeliveries, sumDeliveryFigures } from '../deliveries/deliveries.ts'
 import { getGroupJob, listGroupJobs } from '../groups/group-jobs.ts'
+import { listGroupNotices } from '../groups/lifecycles.ts'
 import { findCauseKey, listCauses } from '../groups/list-causes.ts'
 import { readNextDueAt } from '../items/advance.ts'
 import { listArchive, listItems } from '../items/list-items.ts'
@@ -29,7 +31,9 @@ import {
 } from '../letters/read-letters.ts'
 import { scanLetters } from '../letters/scan-letters.ts'
 import { readLeaseCall } from '../queues/lease-calls.ts'
+import { listQueueDeletions } from '../queues/queue-deletions.ts'
 import { getQueue, listQueues } from '../queues/queues.ts'
+import { readConfigurationChecksum } from '../webhooks/configuration.ts'
 import {
   getConsumer,
   listConsumerCounts,
@@ -42,6 +46,7 @@ import { listQueuedItems, readJobTimes } from '../webhooks/job-lists.ts'
 import { readJobs } from '../webhooks/jobs.ts'
 import { countMessages } from '../webhooks/message-counts.ts'
 import { getMessage, listMessages, listUndispatched, readMessages } from '../webhooks/messages.ts'
+import { listPrunable } from '../webhooks/prune.ts'
 import { getScheduled } from '../webhooks/scheduled.ts'
 import { listWorkers, readWatchRecords } from '../workers/workers.ts'
 import type { ReadCall } from './thread-messages.ts'
@@ -56,8 +61,10 @@ const handlers = {
   queue: (database, { name }) => getQueue(database, name),
   queues: (database, { query }) => listQueues(database, query),
   'lease-call': (database, { name }) => readLeaseCall(database, name),
+  'queue-deletions': (database, { countMax }) => listQueueDeletions(database, countMax),
   counts: (database, { query }) => readCounts(database, query.queue),
   'queue-counts': (database, { query }) => readQueueCounts(database, query),
+  usage: (database, { query }) => readUsage(database, query),
   items: (database, { query }) => listItems(database, query),
   archive: (database, { query }) => listArchive(database, query),
   audit: (database, { query }) => listAudit(database, query),
@@ -78,6 +85,7 @@ const handlers = {
   causes: (database, { query }) => listCauses(database, query),
   'group-job': (database, { id }) => getGroupJob(database, id),
   'group-jobs': (database, { query }) => listGroupJobs(database, query),
+  'group-notices': (database, { countMax }) => listGroupNotices(database, countMax),
   'cause-key': (database, { causeKey }) => findCauseKey(database, causeKey),
   'group-arrivals': (database, { groupIds, since }) => groupArrivals(database, groupIds, since),
   edits: (database, { letterId }) => listEdits(database, letterId),
@@ -102,6 +110,8 @@ const handlers = {
   'scheduled-messages': (database, { query }) => listMessages(database, 'webhook_scheduled', query),
   'message-counts': (database, { channelId }) => countMessages(database, channelId),
   scheduled: (database, { channelId, id }) => getScheduled(database, channelId, id),
+  'prunable-messages': (database, { query }) => listPrunable(database, query),
+  'configuration-checksum': (database) => readConfigurationChecksum(database),
   undispatched: (database, { query }) => listUndispatched(database, query),
   'queued-items': (database, { queue, countMax }) => listQueuedItems(database, queue, countMax),
   'job-times': (database, { numbers }) => readJobTimes(database, numbers),

@@ -9,7 +9,7 @@ import { type ErrorCode, KnownError } from '../../../errors.ts'
 import type { AccessQuery, CredentialRef } from '../../contract/access.ts'
 import type { AuditQuery } from '../../contract/audit.ts'
 import type { CampaignLettersQuery, CampaignsQuery } from '../../contract/campaigns.ts'
-import type { CountsQuery, QueueCountsQuery } from '../../contract/counts.ts'
+import type { CountsQuery, QueueCountsQuery, UsageQuery } from '../../contract/counts.ts'
 import type { AttemptsQuery, FiguresQuery } from '../../contract/deliveries.ts'
 import type { CausesQuery, GroupJobsQuery } from '../../contract/groups.ts'
 import type { ItemsQuery } from '../../contract/items.ts'
@@ -28,6 +28,7 @@ import type {
   JobLocation,
   MessagesQuery,
   PageQuery,
+  PruneQuery,
   UndispatchedQuery,
 } from '../../contract/webhooks.ts'
 import type { WorkersQuery } from '../../contract/workers.ts'
@@ -37,9 +38,11 @@ import type { Write } from '../write.ts'
 export type ReadCall =
   | Readonly<{ read: 'queue'; name: string }>
   | Readonly<{ read: 'lease-call'; name: string }>
+  | Readonly<{ read: 'queue-deletions'; countMax: number }>
   | Readonly<{ read: 'queues'; query: QueuesQuery }>
   | Readonly<{ read: 'counts'; query: CountsQuery }>
   | Readonly<{ read: 'queue-counts'; query: QueueCountsQuery }>
+  | Readonly<{ read: 'usage'; query: UsageQuery }>
   | Readonly<{ read: 'items'; query: ItemsQuery }>
   | Readonly<{ read: 'archive'; query: ItemsQuery }>
   | Readonly<{ read: 'audit'; query: AuditQuery }>
@@ -60,6 +63,7 @@ export type ReadCall =
   | Readonly<{ read: 'causes'; query: CausesQuery }>
   | Readonly<{ read: 'group-job'; id: string }>
   | Readonly<{ read: 'group-jobs'; query: GroupJobsQuery }>
+  | Readonly<{ read: 'group-notices'; countMax: number }>
   | Readonly<{ read: 'cause-key'; causeKey: string }>
   | Readonly<{ read: 'group-arrivals'; groupIds: readonly number[]; since: Instant }>
   | Readonly<{ read: 'edits'; letterId: string }>
@@ -80,6 +84,8 @@ export type ReadCall =
   | Readonly<{ read: 'message-counts'; channelId: string }>
   | Readonly<{ read: 'queued-items'; queue: string; countMax: number }>
   | Readonly<{ read: 'undispatched'; query: UndispatchedQuery }>
+  | Readonly<{ read: 'prunable-messages'; query: PruneQuery }>
+  | Readonly<{ read: 'configuration-checksum' }>
   | Readonly<{ read: 'jobs'; jobs: readonly JobLocation[] }>
   | Readonly<{ read: 'kafka-positions'; query: KafkaPositionsQuery }>
   | Readonly<{ read: 'kafka-replays'; query: KafkaReplaysQuery }>

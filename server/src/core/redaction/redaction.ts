@@ -6,7 +6,7 @@
 import type { Header } from '../items/item.ts'
 
 export const redactedText = '[redacted]'
-const redactedBytes = new TextEncoder().encode(redactedText)
+export const redactedBytes = new TextEncoder().encode(redactedText)
 
 const secretHeader =
   /^(authorization|proxy-authorization|cookie|set-cookie|x-csrf-token)$|api-?key|token|secret|password|passwd|credential|signature|session/i
