@@ -123,6 +123,7 @@ type QueueReads = Pick<
   | 'getQueue'
   | 'listQueues'
   | 'readLeaseCall'
+  | 'listQueueDeletions'
   | 'readCounts'
   | 'readQueueCounts'
   | 'readUsage'
@@ -143,6 +144,8 @@ function scopeQueueReads(
   return {
     getQueue: (name) => visible.find(name),
     listQueues: (query) => visible.list(query),
+    listQueueDeletions: async (countMax) =>
+      visible.select(await storage.listQueueDeletions(countMax), ({ name }) => name),
     readLeaseCall: (name) => inQueue(name, null, () => storage.readLeaseCall(name)),
     readCounts: async (query) => {
       if (query.queue !== undefined) return inQueue(query.queue, [], () => storage.readCounts(query))

@@ -36,6 +36,7 @@ import {
 } from '../letters/read-letters.ts'
 import { scanLetters } from '../letters/scan-letters.ts'
 import { readLeaseCall } from '../queues/lease-calls.ts'
+import { listQueueDeletions } from '../queues/queue-deletions.ts'
 import { getQueue, listQueues } from '../queues/queues.ts'
 import { readConfigurationChecksum } from '../webhooks/configuration.ts'
 import {
@@ -64,6 +65,7 @@ const handlers = {
   queue: (database, { name }) => getQueue(database, name),
   queues: (database, { query }) => listQueues(database, query),
   'lease-call': (database, { name }) => readLeaseCall(database, name),
+  'queue-deletions': (database, { countMax }) => listQueueDeletions(database, countMax),
   counts: (database, { query }) => readCounts(database, query.queue),
   'queue-counts': (database, { query }) => readQueueCounts(database, query),
   usage: (database, { query }) => readUsage(database, query),

@@ -37,6 +37,7 @@ import type { Write } from '../write.ts'
 export type ReadCall =
   | Readonly<{ read: 'queue'; name: string }>
   | Readonly<{ read: 'lease-call'; name: string }>
+  | Readonly<{ read: 'queue-deletions'; countMax: number }>
   | Readonly<{ read: 'queues'; query: QueuesQuery }>
   | Readonly<{ read: 'counts'; query: CountsQuery }>
   | Readonly<{ read: 'queue-counts'; query: QueueCountsQuery }>
