@@ -94,6 +94,7 @@ export type ReadCall =
   | Readonly<{ read: 'delivery'; channelId: string; consumerId: string }>
   | Readonly<{ read: 'attempts'; query: AttemptsQuery }>
   | Readonly<{ read: 'delivery-figures'; query: FiguresQuery }>
+  | Readonly<{ read: 'delivery-writers'; since: Instant }>
   | Readonly<{ read: 'workers'; query: WorkersQuery }>
   | Readonly<{ read: 'watch-records' }>
   | Readonly<{ read: 'next-due' }>
