@@ -16,6 +16,7 @@ import { createLeaseCalls } from './lease-calls.ts'
 import { swaggerUiFolder } from './pages/docs.ts'
 import { defaultLimits, type QueueApiLimits } from './queue/limits.ts'
 import * as table from './routes.ts'
+import { addGatewayHook } from './webhook/gateway-hook.ts'
 import { defaultWebhookOptions, type WebhookGateway, type WebhookOptions } from './webhook/options.ts'
 
 /** The parts of the context that the caller supplies; `createApi` creates the rest. */
@@ -73,6 +74,7 @@ export async function createApi(
   // Only for `reply.sendFile`: the paths that serve files are rows of the route table.
   app.register(staticFiles, { root: swaggerUiFolder, serve: false })
   app.addHook('onClose', () => bodyThread.close())
+  addGatewayHook(app, { webhookGateway, clock: parts.clock, limits: parts.limits })
   registerRoutes(
     app,
     routes,

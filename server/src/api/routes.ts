@@ -20,12 +20,10 @@ import { webhookRoutes } from './webhook/routes.ts'
  * routes. `test/surface/approved.txt` lists the table and changes with it.
  *
  * `api/http/` is the server plumbing. Each other folder is one dialect or one kind of page: `queue/`
- * (`/v1/…`), `dlq/` (`/api/v1/dlq`), `v1/` (the rest of `/api/v1`), `webhook/` (`/channel…`, `/producer…`),
- * `watch/` (health and metrics), `pages/` (dashboard and docs), `test-hooks/` (only with `--test-hooks`).
- * Handlers parse, call the layers below and answer; rules live in `core/`, `engine/` and `letters/`.
- * (`/v1/…`), `dlq/` (`/api/v1/dlq`), `internal/` (`/internal/v1`), `v1/` (the rest of `/api/v1`), `watch/`
- * (health and metrics), `pages/` (dashboard and docs), `test-hooks/` (only with `--test-hooks`). Handlers
- * parse, call the layers below and answer; rules live in `core/`, `engine/` and `letters/`.
+ * (`/v1/…`), `dlq/` (`/api/v1/dlq`), `internal/` (`/internal/v1`), `v1/` (the rest of `/api/v1`), `webhook/`
+ * (`/channel…`, `/producer…`), `watch/` (health and metrics), `pages/` (dashboard and docs), `test-hooks/`
+ * (only with `--test-hooks`). Handlers parse, call the layers below and answer; rules live in `core/`,
+ * `engine/` and `letters/`.
  */
 export const routes: readonly Route[] = [
   ...queueApiRoutes,

@@ -8,6 +8,9 @@ export const exitCodes = {
   badUsage: 2,
 } as const
 
+/** The states of `redrive check`, as monitors define them. */
+export const checkCodes = { ok: 0, warning: 1, critical: 2, unknown: 3 } as const
+
 const badUsage: ReadonlySet<ErrorCode> = new Set([
   'SETTING_INVALID',
   'STORE_URL_INVALID',

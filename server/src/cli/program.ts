@@ -81,8 +81,29 @@ export function createProgram(context: Context, finish: (exitCode: number) => vo
   archiveCommand.addHelpText('after', storeNotes)
   addAccessCommands(program, add)
   addCausesCommands(program, add)
+  addCheckCommands(program, context, finish)
   addAuditCommands(program.command('audit').description('Check or export the audit log.'), add)
   return program
+}
+
+/** Checks take no settings: a mistake in redrive.yaml must not look like an alarm. */
+function addCheckCommands(program: Command, context: Context, finish: (exitCode: number) => void): void {
+  const parent = program.command('check').description('Plugins for Nagios and compatible monitors.')
+  const command = parent
+    .command('dlq')
+    .description('Check the numbers of dead webhook jobs of a running server.')
+    .requiredOption('--warning <number>', 'WARNING if a consumer has more dead jobs.')
+    .requiredOption('--critical <number>', 'CRITICAL if a consumer has more dead jobs.')
+    .option('--channel <id>', 'Only the consumers of this channel.')
+    .option('--consumer <id>', 'Only consumers with this id.')
+    .option('--server <url>', 'The server. ($REDRIVE_SERVER; default: http://127.0.0.1:8080)')
+    .option('--key <key>', 'The key for that server. ($REDRIVE_KEY)')
+    .option('--timeout <seconds>', 'How long to wait for an answer.', '10')
+    .allowExcessArguments(false)
+    .addHelpText('after', '\nExit codes: 0 OK; 1 WARNING; 2 CRITICAL; 3 UNKNOWN, also for invalid arguments.')
+  command.action(async () => {
+    finish(await (await import('./check-dlq.ts')).checkDlq(command.opts(), context))
+  })
 }
 
 export type AddCommand = (

@@ -4,7 +4,7 @@ import { maskStore } from '../config/store/store-text.ts'
 import { KnownError } from '../errors.ts'
 import { findNearest } from '../find-nearest.ts'
 import type { Context } from './context.ts'
-import { exitCodeFor, exitCodes } from './exit-codes.ts'
+import { checkCodes, exitCodeFor, exitCodes } from './exit-codes.ts'
 import { createProgram } from './program.ts'
 import { settingFlags } from './setting-options.ts'
 
@@ -45,7 +45,13 @@ function reportUsageError(
   context: Context,
 ): number {
   if (error.exitCode === 0) return exitCodes.ok
-  context.report(`redrive: ${describeUsageError(error, program, args)}`)
+  const sentence = describeUsageError(error, program, args)
+  if (args[0] === 'check') {
+    // A monitor shows the output, and takes the code of bad usage for CRITICAL.
+    context.print(`DLQ UNKNOWN - ${sentence}`)
+    return checkCodes.unknown
+  }
+  context.report(`redrive: ${sentence}`)
   context.report('  See redrive --help, or redrive <command> --help for its settings.')
   return exitCodes.badUsage
 }

@@ -48,6 +48,9 @@ const refreshMs = 1_000
 /** How often lease calls are recorded for other servers. */
 const recordMs = 5_000
 
+/** How often the server looks for deletions of queues that another one began and did not finish. */
+const finishDeletionsMs = 5_000
+
 type Parts = Readonly<{
   storage: Storage
   clock: Clock
@@ -74,10 +77,12 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
   })
   const refreshing = createLoop(refreshMs, () => runtimes.refreshWaiting(), onError)
   const recording = createLoop(recordMs, () => leaseCalls.pass(), onError)
+  const deleting = createLoop(finishDeletionsMs, () => engine.finishQueueDeletions(), onError)
   if (options.isTicking ?? true) {
     scheduler.start()
     refreshing.start()
     recording.start()
+    deleting.start()
   }
   const engine: Engine = {
     ...createQueueAdmin(parts),
@@ -90,12 +95,16 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
     quotas: parts.quotas,
     onAvailable: available.subscribe,
     hold: (queue, isHeld) => runtimes.hold(queue, isHeld),
-    advance: () => scheduler.advance(),
+    advance: async () => {
+      await scheduler.advance()
+      await engine.finishQueueDeletions()
+    },
     recordLeaseCalls: () => leaseCalls.pass(),
     close: async () => {
       const finished = runtimes.finish(new KnownError('SHUTTING_DOWN', 'the server is shutting down'))
       stopListening()
-      await Promise.all([finished, scheduler.stop(), refreshing.stop(), recording.stop(), announcer.stop()])
+      const loops = [scheduler, refreshing, recording, deleting, announcer]
+      await Promise.all([finished, ...loops.map((loop) => loop.stop())])
     },
     readableIn: (namespaces) => createRedactedEngine(engine, storage, namespaces),
     within: (namespaces) => {

@@ -33,14 +33,20 @@ export interface Engine {
   createQueue(queue: NewQueue, attribution?: Attribution): Promise<Queue>
   updateQueue(name: QueueName, changes: PolicyChanges, attribution?: Attribution): Promise<Queue>
   /**
-   * Rejects requests that wait in the queue with QUEUE_SHUTTING_DOWN. Unless forced, rejects with
-   * QUEUE_HOLDS_LETTERS if the queue has open letters.
+   * Rejects requests that wait in the queue with QUEUE_SHUTTING_DOWN. If this server dies before the end,
+   * another one or the next one finishes the deletion. Unless forced, rejects with QUEUE_HOLDS_LETTERS if the
+   * queue has open letters.
    */
   deleteQueue(
     name: QueueName,
     attribution?: Attribution,
     how?: Readonly<{ isForced: boolean }>,
   ): Promise<void>
+  /**
+   * Finishes deletions of queues that another server or an earlier call began and that made no progress for
+   * 15 s. A pass of the background work.
+   */
+  finishQueueDeletions(): Promise<void>
   getQueue(name: QueueName): Promise<Queue | null>
   /**
    * Reads the queue and its counts from the store, so that changes by other servers apply here. Rejects with

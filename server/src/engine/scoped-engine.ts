@@ -64,6 +64,7 @@ export function createScopedEngine({ engine, storage, peekQueue, namespaces }: S
     hold: engine.hold,
     advance: engine.advance,
     recordLeaseCalls: engine.recordLeaseCalls,
+    finishQueueDeletions: engine.finishQueueDeletions,
     close: engine.close,
   }
 }

@@ -84,9 +84,11 @@ describe('the OpenAPI description', () => {
 
   it('the OpenAPI description names the credentials, and the operations that need none', async () => {
     const { paths, security, components } = await readOpenApi()
-    expect(security).toEqual([{}, { bearer: [] }, { apiKey: [] }])
+    expect(security).toEqual([{}, { bearer: [] }, { apiKey: [] }, { session: [] }])
     expect(components.securitySchemes).toMatchObject({ bearer: { scheme: 'bearer' } })
     expect(paths['/health']?.get?.security).toEqual([{}])
+    const internal = [...security, { internalKey: [] }]
+    expect(paths['/internal/v1/dlq']?.get?.security).toEqual(internal)
     expect(paths['/api/v1/queues']?.get).not.toHaveProperty('security')
   })
 

@@ -37,6 +37,26 @@ describeWebhookServers('requests that a gateway signs', settings, ({ send }) => 
     expect((await send('GET', '/channel/c', { headers: sign('') })).status).toBe(200)
     expect((await send('GET', '/_status')).status).toBe(200)
   })
+
+  it('a request is checked before its path and method, and an exempt path is not', async () => {
+    const status = async (method: string, path: string, body?: string, headers = {}) =>
+      (await send(method, path, { ...(body !== undefined && { body }), headers })).status
+    for (const [method, path] of [
+      ['GET', '/channel/c/nothing'],
+      ['POST', '/channel/c/nothing/at/all'],
+      ['DELETE', '/channel/c'],
+      ['PATCH', '/dlq-status'],
+    ] as const) {
+      const body = method === 'GET' ? undefined : 'some body'
+      expect(await status(method, path, body), path).toBe(401)
+      expect(await status(method, path, body, sign('wrong')), path).toBe(403)
+      const expected = path.includes('nothing') ? 404 : 405
+      expect(await status(method, path, body, sign(body ?? '')), path).toBe(expected)
+    }
+    expect(await status('POST', '/_status', 'x')).toBe(405)
+    expect(await status('GET', '/metrics')).toBe(200)
+    expect(await status('GET', '/nothing-of-webhooks')).toBe(404)
+  })
 })
 
 it('a server in mode hmac does not start without a secret in base64', async () => {

@@ -42,13 +42,16 @@ export function readBytes({ body }: { body: unknown }): Uint8Array {
 }
 
 /** Optional: mode `hmac`. Every request to this API is signed, unless its path is exempt. */
-export function checkGateway(request: FastifyRequest, { webhookGateway, clock }: ApiContext): void {
-  if (webhookGateway === null) return
-  const path = request.raw.url ?? ''
-  if (webhookGateway.exemptPaths.some((prefix) => path.startsWith(prefix))) return
+export function checkGateway(
+  request: FastifyRequest,
+  context: Pick<ApiContext, 'webhookGateway' | 'clock'>,
+  body = readBytes(request),
+): void {
+  const { webhookGateway, clock } = context
+  if (webhookGateway === null || isExemptFromGateway(request, context)) return
   const problem = checkGatewaySignature({
     header: readHeader(request, 'x-broker-signature') ?? undefined,
-    body: readBytes(request),
+    body,
     secret: webhookGateway.secret,
     toleranceSeconds: webhookGateway.toleranceSeconds,
     now: clock.now(),
@@ -59,6 +62,14 @@ export function checkGateway(request: FastifyRequest, { webhookGateway, clock }:
   }
   const reason = problem === 'expired' ? 'its time is too far from the time of this server' : 'it is wrong'
   throw new KnownError('SIGNATURE_REFUSED', `the signature in X-Broker-Signature is refused: ${reason}`)
+}
+
+export function isExemptFromGateway(
+  { raw }: FastifyRequest,
+  { webhookGateway }: Pick<ApiContext, 'webhookGateway'>,
+): boolean {
+  const path = raw.url ?? ''
+  return webhookGateway === null || webhookGateway.exemptPaths.some((prefix) => path.startsWith(prefix))
 }
 
 const formType = 'application/x-www-form-urlencoded'

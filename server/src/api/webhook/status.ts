@@ -68,14 +68,14 @@ export const statusRoutes = [
         }),
       },
     },
-    handler: async (_request, _reply, { storage }) => {
+    handler: async (_request, _reply, { storage, clock }) => {
       const counts = await storage().listConsumerCounts()
       const times = await storage().readJobTimes(counts.map(({ consumer }) => consumer.number))
       const byNumber = new Map(times.map((each) => [each.consumerNumber, each]))
       const status: Record<string, Record<string, ReturnType<typeof viewStates>>> = {}
       for (const each of counts) {
         const { channelId, id, number } = each.consumer
-        const states = viewStates(each, byNumber.get(number))
+        const states = viewStates(each, byNumber.get(number), clock.now())
         if (states.length === 0) continue
         status[channelId] ??= {}
         ;(status[channelId] as Record<string, typeof states>)[id] = states
@@ -124,10 +124,15 @@ export const statusRoutes = [
 
 const stateNames: readonly JobStateName[] = ['queued', 'inflight', 'delivered', 'dead']
 
-function viewStates(counts: ConsumerCounts, times: JobTimes | undefined) {
+/**
+ * The counts decide. The times are not known for some of very many open jobs, and for jobs that changed in
+ * between: then they are bounds.
+ */
+function viewStates(counts: ConsumerCounts, times: JobTimes | undefined, now: number) {
+  const unknown = { oldestAt: counts.consumer.createdAt, newestAt: now }
   return stateNames.flatMap((state) => {
-    const range = times?.[state]
-    if (counts[state] === 0 || range == null) return []
+    const range = times?.[state] ?? unknown
+    if (counts[state] === 0) return []
     return [
       {
         status: statusCodes[state],

@@ -4,39 +4,24 @@
  */
 import type { QueueName } from '../../core/ids/ids.ts'
 import { type Queue, systemNamespace } from '../../core/items/queue.ts'
-import type { Clock } from '../../core/time/instant.ts'
-import { KnownError } from '../../errors.ts'
 import type { AuditEntry } from '../../storage/contract/audit.ts'
 import type { Clear, Import, ImportResult, ItemToImport, RemoveResult } from '../../storage/contract/items.ts'
-import type { DeleteQueueResult } from '../../storage/contract/queues.ts'
-import type { Command, StoreReads } from '../../storage/contract/storage.ts'
+import type { Command } from '../../storage/contract/storage.ts'
 import { stepBytesMax } from '../../storage/shared/byte-budget.ts'
 import { checkCommand } from '../../storage/shared/items/check-command.ts'
 import { createQueueNotFoundError } from '../../storage/shared/items/queue-checks.ts'
-import type { Announcer } from '../announcer.ts'
 import type { Attribution, Engine, RemovedCounts } from '../engine.ts'
-import { type Quotas, sumPayloads } from '../quotas/quotas.ts'
+import { sumPayloads } from '../quotas/quotas.ts'
 import { readWithin, writeWithin } from '../timing/deadline.ts'
-import type { Writer } from '../writes/writer.ts'
-import type { QueueRuntimes } from './queue-runtimes.ts'
+import { createAuditContext, type QueueAdminParts, stepItemsMax } from './queue-admin-parts.ts'
+import { createDeletions } from './queue-deletions.ts'
 
-/** Many items are deleted or imported in steps: a long transaction would block all other writers. */
-const stepItemsMax = 1_000
-
-type QueueCalls = Pick<Engine, 'createQueue' | 'updateQueue' | 'deleteQueue' | 'reload'>
+type QueueCalls = Pick<
+  Engine,
+  'createQueue' | 'updateQueue' | 'deleteQueue' | 'finishQueueDeletions' | 'reload'
+>
 type BulkCalls = Pick<Engine, 'importItems' | 'deleteItems' | 'clear'>
 export type QueueAdmin = QueueCalls & BulkCalls
-export type QueueAdminParts = Readonly<{
-  storage: StoreReads
-  writer: Writer
-  clock: Clock
-  batchMsMax: number
-  announcer: Announcer
-  runtimes: QueueRuntimes
-  quotas: Quotas
-  onError(error: unknown): void
-}>
-
 export function createQueueAdmin(parts: QueueAdminParts): QueueAdmin {
   return { ...createQueueCalls(parts), ...createBulkCalls(parts) }
 }
@@ -81,20 +66,7 @@ function createQueueCalls(parts: QueueAdminParts): QueueCalls {
         onLateError: onError,
       })
     },
-    deleteQueue: async (name, attribution, { isForced } = { isForced: false }) => {
-      const queue = await readWithin(batchMsMax, storage.getQueue(name))
-      const { createdAt } = queue ?? {}
-      let steps = 0
-      for (let isMore = true; isMore; ) {
-        const act = createAuditContext(parts, attribution, 'queue.delete', isForced ? { isForced } : {})
-        const step = { name, isForced, countMax: stepItemsMax, ...(createdAt !== undefined && { createdAt }) }
-        const command = { op: 'delete-queue', ...step, ...act } as const
-        isMore = (await writer.write([command]).catch(endIfDeleted(steps++)))[0].isMore
-      }
-      await runtimes.onDeleted(name)
-      // Leases that wait for its items on other servers end.
-      announcer.add(name)
-    },
+    ...createDeletions(parts),
     reload: async (name) => {
       const queue = await readWithin(batchMsMax, storage.getQueue(name))
       if (queue === null) {
@@ -184,16 +156,6 @@ async function admitItems(
   return (await quotas.admit(queue.namespace, items.length, () => sumPayloads(items))) ?? (() => {})
 }
 
-/** Another call may delete the queue between two steps of this one. */
-function endIfDeleted(steps: number) {
-  return (error: unknown): readonly [DeleteQueueResult] => {
-    if (steps > 0 && error instanceof KnownError && error.code === 'QUEUE_NOT_FOUND') {
-      return [{ removed: 0, isMore: false }]
-    }
-    throw error
-  }
-}
-
 const noneRemoved: RemovedCounts = { removed: 0, discarded: 0 }
 
 function addRemoved(total: RemovedCounts, { removed, discarded }: RemoveResult): RemovedCounts {
@@ -259,16 +221,6 @@ function withAudit<C extends Command>(
     command,
     { op: 'audit', entries: [createAuditEntry(parts, attribution, action, target, details)] },
   ] as const
-}
-
-/** For commands of which the store writes the audit row, because only it knows what they changed. */
-function createAuditContext(
-  { clock }: QueueAdminParts,
-  attribution: Attribution | undefined,
-  action: string,
-  details: AuditEntry['details'],
-) {
-  return attribution === undefined ? {} : { audit: { at: clock.now(), action, details, ...attribution } }
 }
 
 /** Records the result of a call of several transactions. Its start was recorded in the first of them. */

@@ -2,14 +2,15 @@
 import type { QueueName } from '../../core/ids/ids.ts'
 import type { NewQueue, PolicyChanges, Queue } from '../../core/items/queue.ts'
 import type { Instant } from '../../core/time/instant.ts'
-import type { AuditContext } from './audit.ts'
+import type { AuditContext, AuditEntry } from './audit.ts'
 
-export type QueueCommand = CreateQueue | UpdateQueue | DeleteQueue | RecordLeaseCalls
+export type QueueCommand = CreateQueue | UpdateQueue | DeleteQueue | CancelQueueDeletion | RecordLeaseCalls
 
 export type QueueResults = {
   'create-queue': Queue
   'update-queue': Queue
   'delete-queue': DeleteQueueResult
+  'cancel-queue-deletion': undefined
   'record-lease-calls': undefined
 }
 
@@ -17,6 +18,8 @@ export interface QueueStore {
   getQueue(name: QueueName): Promise<Queue | null>
   /** In byte order of their names. */
   listQueues(query: QueuesQuery): Promise<readonly Queue[]>
+  /** Deletions with `pending` that are not finished, the one without progress for longest first. */
+  listQueueDeletions(countMax: number): Promise<readonly QueueDeletion[]>
   /** The newest lease call that a server has recorded; null: none. */
   readLeaseCall(name: QueueName): Promise<Instant | null>
 }
@@ -53,10 +56,31 @@ export type DeleteQueue = Readonly<{
    * until `isMore` is false: the queue itself is deleted last. Default: everything in one transaction.
    */
   countMax?: number
+  /**
+   * If the queue still exists after this step, the store remembers that it is being deleted: another server
+   * finishes the deletion if this one dies. `at`: now.
+   */
+  pending?: Pick<QueueDeletion, 'at' | 'attribution'>
   /** The queue that is meant. A queue of this name that was created at another time is not found. */
   createdAt?: Instant
   /** The audit row has the number of deleted letters by state. */
   audit?: AuditContext
+}>
+
+/** The deletion cannot be finished, for example because the queue has new open letters. */
+export type CancelQueueDeletion = Readonly<{
+  op: 'cancel-queue-deletion'
+  name: QueueName
+  createdAt: Instant
+}>
+
+/** `at`: the time of the last step. `attribution`: who deletes the queue, for the audit rows. */
+export type QueueDeletion = Readonly<{
+  name: QueueName
+  createdAt: Instant
+  at: Instant
+  isForced: boolean
+  attribution: Omit<AuditEntry, 'at' | 'action' | 'target' | 'details'> | null
 }>
 
 /** `removed`: the items that this command has deleted. `isMore`: the queue still exists. */

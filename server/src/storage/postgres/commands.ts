@@ -34,6 +34,7 @@ import { replanRedrives } from './letters/replan.ts'
 import { acquireLock, fence, releaseLock, renewLock } from './locks/locks.ts'
 import { deleteQueue } from './queues/delete-queue.ts'
 import { recordLeaseCalls } from './queues/lease-calls.ts'
+import { cancelQueueDeletion } from './queues/queue-deletions.ts'
 import { createQueue, updateQueue } from './queues/queues.ts'
 import type { Transaction } from './transaction.ts'
 import { acceptMessages } from './webhooks/accept.ts'
@@ -62,6 +63,7 @@ const handlers: Handlers = {
   'create-queue': executeOneByOne(createQueue),
   'update-queue': executeOneByOne(updateQueue),
   'delete-queue': executeOneByOne(deleteQueue),
+  'cancel-queue-deletion': executeOneByOne(cancelQueueDeletion),
   'record-lease-calls': executeOneByOne(recordLeaseCalls),
   produce,
   lease,

@@ -66,7 +66,7 @@ import type {
   RangesQuery,
 } from '../contract/letters.ts'
 import type { HeldLock } from '../contract/locks.ts'
-import type { QueuesQuery } from '../contract/queues.ts'
+import type { QueueDeletion, QueuesQuery } from '../contract/queues.ts'
 import type { Command, ResultsOf, Storage, StoreClock, StoreReads } from '../contract/storage.ts'
 import type {
   Channel,
@@ -105,7 +105,12 @@ import { FirstMinuteCache } from './counts/time-bucket-retention.ts'
 import { readUsage } from './counts/usage.ts'
 import { reconcileCounts, verifyCounts } from './counts/verify.ts'
 import { listAttempts } from './deliveries/attempts.ts'
-import { getDelivery, listDeliveries, sumDeliveryFigures } from './deliveries/deliveries.ts'
+import {
+  getDelivery,
+  listDeliveries,
+  listDeliveryWriters,
+  sumDeliveryFigures,
+} from './deliveries/deliveries.ts'
 import { GroupCommit } from './group-commit.ts'
 import { getGroupJob, listGroupJobs } from './groups/group-jobs.ts'
 import { listGroupNotices } from './groups/lifecycles.ts'
@@ -131,6 +136,7 @@ import { findRanges } from './letters/scan-letters.ts'
 import { checkReadable, migrate } from './migrations/migrate.ts'
 import { readLeaseCall } from './queues/lease-calls.ts'
 import { QueueCache } from './queues/queue-cache.ts'
+import { listQueueDeletions } from './queues/queue-deletions.ts'
 import { getQueue, listQueues } from './queues/queues.ts'
 import { CountSlots, type StoreContext } from './store-context.ts'
 import { readConfigurationChecksum } from './webhooks/configuration.ts'
@@ -240,6 +246,10 @@ class PostgresStorage implements Storage {
 
   getQueue(name: string): Promise<Queue | null> {
     return this.#run(() => getQueue(this.#store.connections, name))
+  }
+
+  listQueueDeletions(countMax: number): Promise<readonly QueueDeletion[]> {
+    return this.#run(() => listQueueDeletions(this.#store.connections, countMax))
   }
 
   readLeaseCall(name: string): Promise<Instant | null> {
@@ -501,6 +511,10 @@ class PostgresStorage implements Storage {
 
   listAttempts(query: AttemptsQuery): Promise<readonly StoredAttempt[]> {
     return this.#run(() => listAttempts(this.#store.connections, query))
+  }
+
+  listDeliveryWriters({ since }: Readonly<{ since: Instant }>): Promise<readonly string[]> {
+    return this.#run(() => listDeliveryWriters(this.#store.connections, since))
   }
 
   sumDeliveryFigures(query: FiguresQuery): Promise<readonly ConsumerFigures[]> {

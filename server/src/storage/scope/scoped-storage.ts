@@ -123,6 +123,7 @@ type QueueReads = Pick<
   | 'getQueue'
   | 'listQueues'
   | 'readLeaseCall'
+  | 'listQueueDeletions'
   | 'readCounts'
   | 'readQueueCounts'
   | 'readUsage'
@@ -143,6 +144,8 @@ function scopeQueueReads(
   return {
     getQueue: (name) => visible.find(name),
     listQueues: (query) => visible.list(query),
+    listQueueDeletions: async (countMax) =>
+      visible.select(await storage.listQueueDeletions(countMax), ({ name }) => name),
     readLeaseCall: (name) => inQueue(name, null, () => storage.readLeaseCall(name)),
     readCounts: async (query) => {
       if (query.queue !== undefined) return inQueue(query.queue, [], () => storage.readCounts(query))
@@ -298,6 +301,7 @@ function scopeDriverReads(
     listDeliveries: (query) => within([], () => storage.listDeliveries(query)),
     getDelivery: (channelId, id) => within(null, () => storage.getDelivery(channelId, id)),
     listAttempts: (query) => within([], () => storage.listAttempts(query)),
+    listDeliveryWriters: (query) => within([], () => storage.listDeliveryWriters(query)),
     sumDeliveryFigures: (query) => within([], () => storage.sumDeliveryFigures(query)),
   }
 }

@@ -33,6 +33,7 @@ import { replanRedrives } from './letters/replan.ts'
 import { acquireLock, fence, releaseLock, renewLock } from './locks/locks.ts'
 import { deleteQueue } from './queues/delete-queue.ts'
 import { recordLeaseCalls } from './queues/lease-calls.ts'
+import { cancelQueueDeletion } from './queues/queue-deletions.ts'
 import { createQueue, updateQueue } from './queues/queues.ts'
 import type { EncodedImportResults, WriterCommand } from './threads/capture-encoding.ts'
 import type { Transaction } from './transaction.ts'
@@ -56,6 +57,7 @@ const handlers: Handlers = {
   'create-queue': ({ database, queueCache }, command) => createQueue(database, queueCache, command),
   'update-queue': ({ database, queueCache }, command) => updateQueue(database, queueCache, command),
   'delete-queue': deleteQueue,
+  'cancel-queue-deletion': cancelQueueDeletion,
   'record-lease-calls': recordLeaseCalls,
   produce,
   lease,

@@ -1,6 +1,7 @@
 import { type Clock, toInstant } from '../../core/time/instant.ts'
 import type { AccessQuery, AccessRecords, AccessStore } from '../contract/access.ts'
 import type { DeliveryStore } from '../contract/deliveries.ts'
+import type { QueueStore } from '../contract/queues.ts'
 import type { Command, ResultsOf, Storage, StoreReads } from '../contract/storage.ts'
 import type { WebhookStore } from '../contract/webhooks.ts'
 import type { StoreOptions, StoreTarget } from '../open-storage.ts'
@@ -35,6 +36,7 @@ function createDeliveryReads(ask: Ask): DeliveryStore {
     listDeliveries: ({ changedSince }) => ask({ read: 'deliveries', changedSince }),
     getDelivery: (channelId, consumerId) => ask({ read: 'delivery', channelId, consumerId }),
     listAttempts: (query) => ask({ read: 'attempts', query }),
+    listDeliveryWriters: ({ since }) => ask({ read: 'delivery-writers', since }),
     sumDeliveryFigures: (query) => ask({ read: 'delivery-figures', query }),
   }
 }
@@ -42,6 +44,7 @@ function createDeliveryReads(ask: Ask): DeliveryStore {
 function createStorage(backend: Backend, clock: Clock): Storage {
   const ask: Ask = (call) => backend.read(call) as Promise<ReadResult<(typeof call)['read']>>
   return {
+    ...createQueueReads(ask),
     ...createDeliveryReads(ask),
     kind: 'sqlite',
     // A SQLite store has no clock: its only server goes by the clock of its machine.
@@ -51,9 +54,6 @@ function createStorage(backend: Backend, clock: Clock): Storage {
       const results = await backend.write(encoded)
       return encoded.map((command, index) => decodeResult(command, results[index])) as ResultsOf<C>
     },
-    getQueue: (name) => ask({ read: 'queue', name }),
-    listQueues: (query) => ask({ read: 'queues', query }),
-    readLeaseCall: (name) => ask({ read: 'lease-call', name }),
     readCounts: (query) => ask({ read: 'counts', query }),
     readQueueCounts: (query) => ask({ read: 'queue-counts', query }),
     readUsage: (query) => ask({ read: 'usage', query }),
@@ -104,6 +104,15 @@ function createStorage(backend: Backend, clock: Clock): Storage {
       await backend.checkSpace()
     },
     close: () => backend.close(),
+  }
+}
+
+function createQueueReads(ask: Ask): QueueStore {
+  return {
+    getQueue: (name) => ask({ read: 'queue', name }),
+    listQueues: (query) => ask({ read: 'queues', query }),
+    readLeaseCall: (name) => ask({ read: 'lease-call', name }),
+    listQueueDeletions: (countMax) => ask({ read: 'queue-deletions', countMax }),
   }
 }
 

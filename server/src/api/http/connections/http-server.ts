@@ -68,7 +68,7 @@ export function createHttpServer(options: HttpServerOptions): { app: FastifyInst
   app.decorateRequest('caller')
   app.setErrorHandler((error, request, reply) => errors.answer(error, request, reply))
   app.setNotFoundHandler((request) => {
-    throw new KnownError('NOT_FOUND', `path ${shortenPath(request.raw.url)} does not exist`)
+    throw createPathNotFound(request.raw.url)
   })
 
   app.addHook('onRequest', (request, reply, done) => {
@@ -98,6 +98,10 @@ export function createHttpServer(options: HttpServerOptions): { app: FastifyInst
     done()
   })
   return { app, drain }
+}
+
+export function createPathNotFound(url: string | undefined): KnownError {
+  return new KnownError('NOT_FOUND', `path ${shortenPath(url)} does not exist`)
 }
 
 /** Avoids a child logger per request, which costs more than all other logging. Log lines name the id. */

@@ -46,7 +46,6 @@ const tags = [
   { name: 'test-hooks', description: 'Only with --test-hooks: set the clock and hold queues.' },
 ]
 
-/** Cookies of sessions are not listed: only browsers have them. */
 const securitySchemes = {
   bearer: {
     type: 'http',
@@ -54,6 +53,37 @@ const securitySchemes = {
     description: 'An API key, or a token of an identity provider. See docs/access.md.',
   },
   apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key', description: 'An API key.' },
+  internalKey: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'X-Internal-Api-Key',
+    description: 'An API key, below /internal/v1 only, from an address in auth.internal_networks.',
+  },
+  session: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: 'redrive_session',
+    description:
+      'The session of a browser that signed in with POST /api/v1/session. With TLS the cookie is ' +
+      '__Host-redrive_session.',
+  },
+}
+
+/** The credentials that every route accepts. */
+const usual = ['bearer', 'apiKey', 'session'] as const
+
+/**
+ * `{}`: a server without access control needs no credential, and accepts only requests of its machine. Tokens
+ * of webhooks are parameters: they are needed besides the credential, also without access control.
+ */
+function listSecurity(names: readonly (keyof typeof securitySchemes)[]): readonly object[] {
+  return [{}, ...names.map((name) => ({ [name]: [] }))]
+}
+
+/** Undefined: the credentials of the document. */
+function describeSecurity({ permission, path }: Route): readonly object[] | undefined {
+  if (permission === 'public') return [{}]
+  return path.startsWith('/internal/v1/') ? listSecurity([...usual, 'internalKey']) : undefined
 }
 
 /** Returns the document as JSON text. It is created at the first call, because few servers are asked. */
@@ -84,8 +114,7 @@ export function createOpenapi(routes: readonly Route[], version: string): object
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/', description: 'The server that sent this document.' }],
-    // `{}`: a server without configured access needs no credential, and accepts only requests of its machine.
-    security: [{}, ...Object.keys(securitySchemes).map((name) => ({ [name]: [] }))],
+    security: listSecurity(usual),
     tags: tags.filter(({ name }) => used.has(name)),
     paths,
     components: { schemas: schemas.listComponents(), securitySchemes },
@@ -95,13 +124,14 @@ export function createOpenapi(routes: readonly Route[], version: string): object
 function describeOperation(row: Route, schemas: SchemaWriter): object {
   const { operationId, summary, schema } = row
   const body = describeBody(row, schemas)
+  const security = describeSecurity(row)
   return {
     operationId,
     summary: readFirstSentence(summary),
     description: describe(row),
     tags: [row.tag],
     'x-permission': row.permission,
-    ...(row.permission === 'public' && { security: [{}] }),
+    ...(security !== undefined && { security }),
     parameters: [
       ...describeParameters(schema.params, 'path', schemas),
       ...describeParameters(schema.querystring, 'query', schemas),

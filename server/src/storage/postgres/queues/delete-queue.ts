@@ -16,6 +16,7 @@ import { countLetters, countLettersByState, deleteStep, toStateCount } from '../
 import { deletedColumns, endDeletedRows } from '../letters/redrive-ends.ts'
 import type { Transaction } from '../transaction.ts'
 import type { QueueRow } from './queue-cache.ts'
+import { recordQueueDeletion } from './queue-deletions.ts'
 import { findDeadQueueUser } from './queues.ts'
 
 /** The tables with rows of a queue, in the order of their deletion, except items and archive. */
@@ -30,6 +31,7 @@ const tables = [
   'letter_edits',
   'produce_keys',
   'lease_ends',
+  'queue_deletions',
   'partitions',
 ]
 
@@ -56,6 +58,7 @@ export async function deleteQueue(
   const step =
     command.countMax === undefined ? undefined : await deleteSome(transaction, queueRow, command.countMax)
   if (step !== undefined) {
+    await recordQueueDeletion(transaction, id, command)
     const details = { ...step.details, isMore: true }
     await insertAudit(connection, createQueueEntries(command.audit, command.name, 1, details))
     return { removed: step.removed, isMore: true }

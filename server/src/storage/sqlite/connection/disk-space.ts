@@ -36,6 +36,7 @@ const settlingOps = new Set<WriterCommand['op']>([
   'clear',
   'discard',
   'delete-queue',
+  'cancel-queue-deletion',
   'purge-archive',
   'skip-letters',
   'put-campaign',

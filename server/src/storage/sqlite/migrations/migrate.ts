@@ -28,6 +28,7 @@ import { kafkaHolds } from './0016_kafka-holds.ts'
 import { workers } from './0017_workers.ts'
 import { alerts } from './0018_alerts.ts'
 import { causesAfterMerge } from './0019_causes-after-merge.ts'
+import { queueDeletions } from './0020_queue-deletions.ts'
 
 /** Marks a file as ours ("Rdrv"), so that another program's database is never migrated by mistake. */
 const applicationId = 0x52647276
@@ -52,6 +53,7 @@ export const migrations: readonly Migration[] = [
   { name: '0017_workers', sql: workers },
   { name: '0018_alerts', sql: alerts },
   { name: '0019_causes-after-merge', sql: causesAfterMerge },
+  { name: '0020_queue-deletions', sql: queueDeletions },
 ]
 
 /** The record of the migrations that a file ran. It is created by this program, not by a migration. */

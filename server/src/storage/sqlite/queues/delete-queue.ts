@@ -17,6 +17,7 @@ import { listedCodes } from '../items/rows.ts'
 import { endDeletedItem, endDeletedLetter } from '../letters/redrive-ends.ts'
 import type { Transaction } from '../transaction.ts'
 import type { QueueRow } from './queue-cache.ts'
+import { recordQueueDeletion } from './queue-deletions.ts'
 import { findDeadQueueUser } from './queues.ts'
 
 /** The tables with rows of a queue, except items and groups. */
@@ -28,6 +29,7 @@ const tables = [
   'letter_counts',
   'open_minutes',
   'lease_calls',
+  'queue_deletions',
   'group_lifecycles',
   'group_notices',
 ]
@@ -53,6 +55,7 @@ export function deleteQueue(transaction: Transaction, command: DeleteQueue): Del
   const step =
     command.countMax === undefined ? undefined : deleteSome(transaction, queueRow, command.countMax)
   if (step !== undefined) {
+    recordQueueDeletion(transaction, id, command)
     insertAudit(
       database,
       createQueueEntries(command.audit, command.name, 1, { ...step.details, isMore: true }),

@@ -11,7 +11,12 @@ import { readUsage } from '../counts/usage.ts'
 import { verifyCounts } from '../counts/verify.ts'
 import { compareArrivals } from '../counts/verify-arrivals.ts'
 import { listAttempts } from '../deliveries/attempts.ts'
-import { getDelivery, listDeliveries, sumDeliveryFigures } from '../deliveries/deliveries.ts'
+import {
+  getDelivery,
+  listDeliveries,
+  listDeliveryWriters,
+  sumDeliveryFigures,
+} from '../deliveries/deliveries.ts'
 import { getGroupJob, listGroupJobs } from '../groups/group-jobs.ts'
 import { listGroupNotices } from '../groups/lifecycles.ts'
 import { findCauseKey, listCauses } from '../groups/list-causes.ts'
@@ -31,6 +36,7 @@ import {
 } from '../letters/read-letters.ts'
 import { scanLetters } from '../letters/scan-letters.ts'
 import { readLeaseCall } from '../queues/lease-calls.ts'
+import { listQueueDeletions } from '../queues/queue-deletions.ts'
 import { getQueue, listQueues } from '../queues/queues.ts'
 import { readConfigurationChecksum } from '../webhooks/configuration.ts'
 import {
@@ -59,6 +65,7 @@ const handlers = {
   queue: (database, { name }) => getQueue(database, name),
   queues: (database, { query }) => listQueues(database, query),
   'lease-call': (database, { name }) => readLeaseCall(database, name),
+  'queue-deletions': (database, { countMax }) => listQueueDeletions(database, countMax),
   counts: (database, { query }) => readCounts(database, query.queue),
   'queue-counts': (database, { query }) => readQueueCounts(database, query),
   usage: (database, { query }) => readUsage(database, query),
@@ -119,6 +126,7 @@ const handlers = {
   deliveries: (database, { changedSince }) => listDeliveries(database, changedSince),
   delivery: (database, { channelId, consumerId }) => getDelivery(database, channelId, consumerId),
   attempts: (database, { query }) => listAttempts(database, query),
+  'delivery-writers': (database, { since }) => listDeliveryWriters(database, since),
   'delivery-figures': (database, { query }) => sumDeliveryFigures(database, query),
   'next-due': (database) => readNextDueAt(database),
   verify: (database, { isRepairableOnly }) =>

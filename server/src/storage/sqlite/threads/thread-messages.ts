@@ -37,6 +37,7 @@ import type { Write } from '../write.ts'
 export type ReadCall =
   | Readonly<{ read: 'queue'; name: string }>
   | Readonly<{ read: 'lease-call'; name: string }>
+  | Readonly<{ read: 'queue-deletions'; countMax: number }>
   | Readonly<{ read: 'queues'; query: QueuesQuery }>
   | Readonly<{ read: 'counts'; query: CountsQuery }>
   | Readonly<{ read: 'queue-counts'; query: QueueCountsQuery }>
@@ -92,6 +93,7 @@ export type ReadCall =
   | Readonly<{ read: 'delivery'; channelId: string; consumerId: string }>
   | Readonly<{ read: 'attempts'; query: AttemptsQuery }>
   | Readonly<{ read: 'delivery-figures'; query: FiguresQuery }>
+  | Readonly<{ read: 'delivery-writers'; since: Instant }>
   | Readonly<{ read: 'next-due' }>
   /** `isRepairableOnly`: only the counts that `reconcile` can correct. */
   | Readonly<{ read: 'verify'; isRepairableOnly: boolean }>
