@@ -57,6 +57,11 @@ const benches: Readonly<Record<string, Bench>> = {
     accepts: ['letters', 'store'],
     load: async () => (await import('./letters.ts')).benchLetters,
   },
+  kafka: {
+    description: 'the Kafka bridge, redrives and the worker, beside the bare client',
+    accepts: ['rounds', 'only'],
+    load: async () => (await import('./kafka.ts')).benchKafka,
+  },
   webhooks: {
     description: 'pushes to seven consumers beside a bare loop, and /dlq-status with millions of dead jobs',
     accepts: ['rounds', 'items', 'letters', 'store'],

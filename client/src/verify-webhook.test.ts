@@ -27,7 +27,7 @@ const findProblem = async (...call: Parameters<typeof verifyWebhook>) => {
 }
 
 describe('verifyWebhook', () => {
-  it('accepts a published example of the Standard Webhooks specification', async () => {
+  it('verifyWebhook accepts a published example of the Standard Webhooks specification', async () => {
     const headers = {
       'webhook-id': 'msg_p5jXN8AQM9LWM0D4loKWxJek',
       'webhook-timestamp': '1614265330',
@@ -40,7 +40,7 @@ describe('verifyWebhook', () => {
     })
   })
 
-  it('accepts the headers of fetch and of Node, with names in any case, and bodies as bytes', async () => {
+  it('verifyWebhook accepts the headers of fetch and of Node, with names in any case, and bodies as bytes', async () => {
     const headers = pushed(sign(secret))
     const upper = Object.fromEntries(
       Object.entries(headers).map(([name, value]) => [name.toUpperCase(), [value]]),
@@ -52,12 +52,12 @@ describe('verifyWebhook', () => {
     await verifyWebhook(secret, pushed(sign(secret, timestamp, 'msg_1', binary)), binary, { now })
   })
 
-  it('accepts one of several signatures and one of several secrets, as during a rotation', async () => {
+  it('verifyWebhook accepts one of several signatures and one of several secrets, as during a rotation', async () => {
     await verifyWebhook(secret, pushed(`${sign(other)} v2,x ${sign(secret)}`), body, { now })
     await verifyWebhook([other, secret], pushed(sign(secret)), body, { now })
   })
 
-  it('refuses another secret, another body, another id and a signature that is no base64', async () => {
+  it('verifyWebhook refuses another secret, another body, another id and a signature that is no base64', async () => {
     expect(await findProblem(other, pushed(sign(secret)), body)).toBe('wrong-signature')
     expect(await findProblem(secret, pushed(sign(secret)), `${body} `)).toBe('wrong-signature')
     expect(await findProblem(secret, pushed(sign(secret, timestamp, 'msg_2')), body)).toBe('wrong-signature')
@@ -66,7 +66,7 @@ describe('verifyWebhook', () => {
     }
   })
 
-  it('refuses a push outside of the tolerance, and a time that is no number', async () => {
+  it('verifyWebhook refuses a push outside of the tolerance, and a time that is no number', async () => {
     const at = (seconds: number) => String(Number(timestamp) + seconds)
     const signed = (time: string) => pushed(sign(secret, time), time)
     await verifyWebhook(secret, signed(at(-300)), body, { now })
@@ -79,7 +79,7 @@ describe('verifyWebhook', () => {
     }
   })
 
-  it('refuses a push without one of the headers', async () => {
+  it('verifyWebhook refuses a push without one of the headers', async () => {
     for (const name of ['webhook-id', 'webhook-timestamp', 'webhook-signature']) {
       expect(await findProblem(secret, { ...pushed(sign(secret)), [name]: undefined }, body)).toBe(
         'missing-header',
@@ -87,7 +87,7 @@ describe('verifyWebhook', () => {
     }
   })
 
-  it('throws a TypeError for a malformed secret, so that a wrong configuration is not taken for an attack', async () => {
+  it('verifyWebhook throws a TypeError for a malformed secret, so that a wrong configuration is not taken for an attack', async () => {
     for (const malformed of ['', 'whsec_', 'whsec_***', secret.slice('whsec_'.length), []]) {
       await expect(verifyWebhook(malformed, pushed(sign(secret)), body, { now })).rejects.toThrow(TypeError)
     }

@@ -13,7 +13,7 @@ describe('base64', () => {
     expect(decodeBase64Portably(text)).toEqual(bytes)
   })
 
-  it('encodes only the viewed part of a larger buffer, and decodes to a plain Uint8Array', () => {
+  it('base64 encodes only the viewed part of a larger buffer, and decodes to a plain Uint8Array', () => {
     const part = Uint8Array.from([0, 1, 2, 3, 4]).subarray(1, 3)
     expect(toBase64(part)).toBe('AQI=')
     expect(Object.getPrototypeOf(decodeBase64('AQI='))).toBe(Uint8Array.prototype)

@@ -91,7 +91,7 @@ describe.each(failures)('after %s', (_, given, isNotDone) => {
 })
 
 describe('a repeated call', () => {
-  it('doubles the delay before each repeat, and rejects as retryable after retriesMax repeats', async () => {
+  it('a call doubles the delay before each repeat, and rejects as retryable after retriesMax repeats', async () => {
     const { client, clock, delaysMs } = createTestClient(...Array.from({ length: 9 }, overloaded))
     const failed = client.produce('q', 'x').catch((error: unknown) => error)
     await clock.advance(60_000)
@@ -159,7 +159,7 @@ describe('a repeated call', () => {
 })
 
 describe('a call', () => {
-  it('rejects after answerMsMax; a lease call after waitMs plus answerMsMax', async () => {
+  it('a call rejects after answerMsMax; a lease call after waitMs plus answerMsMax', async () => {
     const clock = new ManualClock()
     const fetch: typeof globalThis.fetch = (_, init) =>
       new Promise((_, reject) => init?.signal?.addEventListener('abort', () => reject(init.signal?.reason)))
@@ -180,7 +180,7 @@ describe('a call', () => {
     expect(clock.timers).toBe(0)
   })
 
-  it('sends the API key, and a request_timeout shorter than answerMsMax', async () => {
+  it('a call sends the API key, and a request_timeout shorter than answerMsMax', async () => {
     let sent: RequestInit | undefined
     const fetch: typeof globalThis.fetch = async (_, init) => {
       sent = init

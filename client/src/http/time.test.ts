@@ -20,14 +20,14 @@ describe('times on the wire', () => {
 })
 
 describe('msUntil', () => {
-  it('measures by the local clock if it agrees with the Date header or there is no usable header', () => {
+  it('the local clock measures if it agrees with the Date header, or if there is no usable header', () => {
     expect(computeMsUntil(inTenSeconds, date, nowMs)).toBe(10_000)
     expect(computeMsUntil(inTenSeconds, null, nowMs)).toBe(10_000)
     expect(computeMsUntil(inTenSeconds, 'nonsense', nowMs)).toBe(10_000)
   })
 
   it.each([3_600_000, -3_600_000, 5_000, -5_000])(
-    'measures by the Date header if the local clock is off by %d ms',
+    'the Date header measures if the local clock is off by %d ms',
     (offMs) => {
       const ms = computeMsUntil(inTenSeconds, date, nowMs + offMs)
       expect(ms).toBeGreaterThanOrEqual(9_500)

@@ -3,8 +3,8 @@
  * stops only when `stop()` is called.
  */
 
+import { type Heartbeat, startHeartbeat } from '../worker/heartbeat.ts'
 import { type SessionParts, WorkerSession } from './cluster/worker-session.ts'
-import { HeartbeatSender } from './heartbeat-sender.ts'
 import type { KafkaWorkerOptions, WorkerErrorContext } from './options.ts'
 import { readOptions } from './options.ts'
 import type { WorkerCounts, WorkerEvents } from './partitions/partition-parts.ts'
@@ -40,30 +40,22 @@ export function createKafkaWorker(options: KafkaWorkerOptions): KafkaWorker {
   const settings = readOptions(options, () => crypto.randomUUID().slice(0, 8))
   const nowMs = () => options.clock?.nowMs() ?? Date.now()
   const counts: WorkerCounts = { processed: 0, failed: 0, deadLettered: 0, parked: 0, skipped: 0 }
-  const events = createEvents(options)
+  let heartbeat: Heartbeat | undefined
+  const events = createEvents(options, (error) => heartbeat?.recordRetry(error))
   const stopping = new AbortController()
   let graceMs = stopMsDefault
   let session: WorkerSession | undefined
-  let lastMessageAtMs: number | null = null
   const parts: SessionParts = {
     settings,
     events,
     counts,
     nowMs,
     runId: crypto.randomUUID(),
-    onProcessed: () => {
-      lastMessageAtMs = nowMs()
-    },
+    onProcessed: () => heartbeat?.recordMessage(),
     onJoined: () => {},
   }
   const partitions = () =>
     (session?.partitions ?? []).map(({ claim: { topic, partition }, lag }) => ({ topic, partition, lag }))
-  const heartbeats = new HeartbeatSender(options.heartbeat, settings, events, () => ({
-    atMs: nowMs(),
-    isStopping: stopping.signal.aborted,
-    lastMessageAtMs,
-    lag: partitions().reduce((sum, { lag }) => sum + lag, 0),
-  }))
   const stopped = runSessions(stopping.signal, async () => {
     session = new WorkerSession(parts)
     try {
@@ -75,14 +67,23 @@ export function createKafkaWorker(options: KafkaWorkerOptions): KafkaWorker {
     }
     // A handler that goes on after its session must not run beside the next one.
     if (!stopping.signal.aborted) await session.ended()
-  }).finally(() => heartbeats.stop())
+  }).finally(() => heartbeat?.stop())
   const stop: KafkaWorker['stop'] = async ({ withinMs = stopMsDefault } = {}) => {
     if (!stopping.signal.aborted) graceMs = withinMs
     stopping.abort()
-    heartbeats.sendNow()
+    void heartbeat?.shutDown()
     await stopped
   }
-  heartbeats.start()
+  if (options.heartbeat !== undefined)
+    heartbeat = startHeartbeat({
+      type: settings.type,
+      instanceId: settings.instanceId,
+      send: options.heartbeat,
+      intervalMs: settings.heartbeatMs,
+      readLag: () => partitions().reduce((sum, { lag }) => sum + lag, 0),
+      onError: (error) => events.onError(error, { during: 'heartbeat' }),
+      ...(options.clock !== undefined && { clock: options.clock }),
+    })
   const { signal } = options
   const onAbort = (): void => void stop()
   if (signal?.aborted) onAbort()
@@ -113,9 +114,15 @@ function pauseUnless(signal: AbortSignal, ms: number): Promise<void> {
 }
 
 /** Errors of the callbacks must not break the worker. */
-function createEvents({ onRetry, onDeadLetter, onError = warn }: KafkaWorkerOptions): WorkerEvents {
+function createEvents(
+  { onRetry, onDeadLetter, onError = warn }: KafkaWorkerOptions,
+  recordRetry: (error: unknown) => void,
+): WorkerEvents {
   return {
-    onRetry: (event) => callSafely(() => onRetry?.(event)),
+    onRetry: (event) => {
+      recordRetry(event.error)
+      callSafely(() => onRetry?.(event))
+    },
     onDeadLetter: (event) => callSafely(() => onDeadLetter?.(event)),
     onError: (error, context) => callSafely(() => onError(error, context)),
   }

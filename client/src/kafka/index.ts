@@ -9,7 +9,6 @@ export {
 export type {
   DeadLetterEvent,
   Delay,
-  HeartbeatState,
   KafkaConnection,
   KafkaWorkerOptions,
   RecordContext,

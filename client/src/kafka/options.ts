@@ -1,6 +1,7 @@
 import type { ConsumerOptions } from '@platformatic/kafka'
 import type { Client } from '../client.ts'
 import type { Clock } from '../http/clock.ts'
+import type { SendHeartbeat } from '../worker/heartbeat.ts'
 import { KafkaWorkerOptionsError, type NonRetryable } from './errors.ts'
 import type { KafkaRecord } from './records/kafka-record.ts'
 
@@ -58,17 +59,6 @@ export type WorkerErrorContext = Readonly<{
   partition?: number
 }>
 
-/** The state of a worker, in the form of the heartbeat of Redrive. */
-export type HeartbeatState = Readonly<{
-  type: string
-  instance_id: string
-  timestamp: string
-  status: 'RUNNING' | 'SHUTTING_DOWN'
-  last_message_at: string | null
-  /** Records of the worker's partitions that are not processed yet. */
-  consumer_lag: number
-}>
-
 export type KafkaWorkerOptions = Readonly<{
   /** `host:port` of some brokers. */
   brokers: readonly string[]
@@ -111,8 +101,11 @@ export type KafkaWorkerOptions = Readonly<{
   sessionTimeout?: Delay
   /** How long a rebalance waits for handlers that are running. Default: a third of `sessionTimeout`. */
   rebalanceGrace?: Delay
-  /** Called every `heartbeatInterval` (default `10s`), and when the worker stops. */
-  heartbeat?: Readonly<{ send(state: HeartbeatState): unknown }>
+  /**
+   * Sends the state of the worker every `heartbeatInterval` (default `10s`) and at its stop, for example
+   * `sendToRedis(redis)` of `@redrive/client`.
+   */
+  heartbeat?: SendHeartbeat
   heartbeatInterval?: Delay
   /** Stops the worker, as `stop()` does. */
   signal?: AbortSignal

@@ -154,7 +154,7 @@ describe('watchCampaign', () => {
   const event = (id: string, campaign: object) =>
     `id: ${id}\nevent: campaign\ndata: ${JSON.stringify(campaign)}\n\n`
 
-  it('yields every state until the campaign ends, and continues after a lost connection', async () => {
+  it('watchCampaign yields every state until the campaign ends, and continues after a lost connection', async () => {
     const { client, clock, requests } = createTestClient(
       new Response(`retry: 2000\n\n${event('1', { state: 'running', is_ended: false })}: still here\n\n`),
       new Response(event('2', { state: 'done', is_ended: true })),
@@ -181,7 +181,7 @@ describe('watchCampaign', () => {
 })
 
 describe('adjustCampaign', () => {
-  it('sends the changes with the reason, and is not repeated if the answer is lost', async () => {
+  it('adjustCampaign sends the changes with the reason, and is not repeated if the answer is lost', async () => {
     const { client, requests } = createTestClient(Response.json({ id: 'c 1' }), new TypeError('cut'))
     await client.adjustCampaign('c 1', { rate_per_second: 5 }, { reason: 'slower' })
     expect(requests[0]).toMatchObject({ url: '/api/v1/campaigns/c%201', init: { method: 'PATCH' } })

@@ -33,7 +33,7 @@ function createRenewer(failure: (ids: readonly string[]) => unknown = () => unde
 }
 
 describe('ItemLeaseRenewer', () => {
-  it('extends leases repeatedly at half of their time, with one call per partition', async () => {
+  it('the renewer extends leases repeatedly at half of their time, with one call per partition', async () => {
     const { renewer, clock, calls, lost } = createRenewer()
     const [a, b, c] = [createActiveItem(1), createActiveItem(2), createActiveItem(3, { partition: 1 })]
     renewer.add([a, b, c])

@@ -52,14 +52,14 @@ describe('the engine', () => {
     })
   })
 
-  it('serves a waiting lease as soon as an item is produced', async () => {
+  it('the engine serves a waiting lease as soon as an item is produced', async () => {
     await opened()
     const waiting = aLease('a', 10)
     await engine.produce('orders', newItems(1))
     expect(toTexts((await waiting).items)).toEqual(['item-0'])
   })
 
-  it('gives items to waiting leases in turn', async () => {
+  it('the engine gives items to waiting leases in turn', async () => {
     await opened()
     const waiting = ['a', 'b', 'c'].map((clientId) => aLease(clientId, 2))
     await engine.readStats('orders')
@@ -77,7 +77,7 @@ describe('the engine', () => {
     { leases: 3, countMax: 1_000, items: 1_000, each: [334, 333, 333] },
     { leases: 40, countMax: 10, items: 40, each: Array.from({ length: 40 }, () => 1) },
     { leases: 3, countMax: 100, items: 300, each: [100, 100, 100] },
-  ])('gives $items items in turn to $leases leases that ask for $countMax each', async (given) => {
+  ])('the engine gives $items items in turn to $leases leases that ask for $countMax each', async (given) => {
     await opened()
     const waiting = Array.from({ length: given.leases }, (_, index) =>
       aLease(`client-${index}`, given.countMax),
@@ -99,7 +99,7 @@ describe('the engine', () => {
     ])
   })
 
-  it('finds a queue that was created while a call was looking for it', async () => {
+  it('the engine finds a queue that was created while a call was looking for it', async () => {
     await opened()
     const getQueue = storage.getQueue.bind(storage)
     const slow = Promise.withResolvers<void>()
@@ -137,14 +137,14 @@ describe('the engine', () => {
     expect(toTexts((await waiting).items)).toEqual(['item-0'])
   })
 
-  it('does not process a call whose signal has already aborted', async () => {
+  it('the engine does not process a call whose signal has already aborted', async () => {
     await opened()
     const signal = AbortSignal.abort(new Error('gone'))
     await expect(engine.produce('orders', newItems(1), { signal })).rejects.toThrow('gone')
     await expect(aLease('a', 1, 10)).rejects.toThrow('no items')
   })
 
-  it('gives no items to a client that disconnected without aborting', async () => {
+  it('the engine gives no items to a client that disconnected without aborting', async () => {
     await opened()
     const gone = await aDisconnectedLease()
     await engine.produce('orders', newItems(1))
@@ -162,7 +162,7 @@ describe('the engine', () => {
     expect((await again).items).toHaveLength(1)
   })
 
-  it('writes concurrent produce calls in a few batches, and returns to each caller its own ids', async () => {
+  it('the engine writes concurrent produce calls in a few batches, and returns to each caller its own ids', async () => {
     await opened()
     let writes = 0
     const write = storage.write.bind(storage)
@@ -198,7 +198,7 @@ describe('the engine', () => {
     expect((await aLease('a')).partition).toBe(0)
   })
 
-  it('puts back items that were leased for a client that left in the meantime', async () => {
+  it('the engine puts back items that were leased for a client that left in the meantime', async () => {
     await opened()
     const gone = new AbortController()
     const waiting = engine.lease('orders', {
@@ -222,7 +222,7 @@ describe('the engine', () => {
     ])
   })
 
-  it('rejects a second lease of a client that already waits, and a lease that got no items in time', async () => {
+  it('the engine rejects a second lease of a client that already waits, and a lease that got no items in time', async () => {
     await opened()
     await expect(aLease('a', 1, 20)).rejects.toMatchObject({ code: 'LEASE_TIMEOUT' })
     const first = aLease('a', 1, 20_000)
@@ -269,7 +269,7 @@ describe('the engine', () => {
     ])
   })
 
-  it('retries an item at the time that the retry policy of the queue gives', async () => {
+  it('the engine retries an item at the time that the retry policy of the queue gives', async () => {
     await opened({ retry: { kind: 'list', delaysUs: [second, 5 * second], jitter: 0 } })
     await engine.produce('orders', newItems(1))
     const { items } = await aLease('a')
@@ -299,7 +299,7 @@ describe('the engine', () => {
     expect((await engine.readStats('orders')).partitions[0]).toMatchObject({ leased: 1, completed: 0 })
   })
 
-  it('rejects requests above the limit, and waiting requests when their queue is deleted', async () => {
+  it('the engine rejects requests above the limit, and waiting requests when their queue is deleted', async () => {
     await opened()
     engine.hold('orders', true)
     await engine.readStats('orders')
@@ -322,7 +322,7 @@ describe('the engine', () => {
     expect(toTexts((await waiting).items)).toEqual(['item-0'])
   })
 
-  it('does not lease an expired item that has not been removed yet', async () => {
+  it('the engine does not lease an expired item that has not been removed yet', async () => {
     await opened({ expireTimeoutUs: minute, leaseTimeoutUs: second })
     await engine.produce('orders', newItems(2, 'old'))
     clock.at += minute - second

@@ -7,7 +7,7 @@ describe('a background loop', () => {
 
   const unexpected = (error: unknown) => expect.unreachable(String(error))
 
-  it('runs a pass at once, then one after each pause', async () => {
+  it('a loop runs a pass at once, then one after each pause', async () => {
     const pass = vi.fn(async () => {})
     const loop = createLoop(1_000, pass, unexpected)
     loop.start()
@@ -18,7 +18,7 @@ describe('a background loop', () => {
     await loop.stop()
   })
 
-  it('never overlaps passes: the pause starts when a pass has ended', async () => {
+  it('a loop never overlaps passes: the pause starts when a pass has ended', async () => {
     let running = 0
     let runningMax = 0
     const loop = createLoop(
@@ -38,7 +38,7 @@ describe('a background loop', () => {
     await stopped
   })
 
-  it('reports a failed pass and continues', async () => {
+  it('a loop reports a failed pass and continues', async () => {
     const errors: unknown[] = []
     const loop = createLoop(
       100,
@@ -53,7 +53,7 @@ describe('a background loop', () => {
     await loop.stop()
   })
 
-  it('reads the length of the pause after each pass', async () => {
+  it('a loop reads the length of the pause after each pass', async () => {
     const pauses = [100, 1_000, 10_000]
     const pass = vi.fn(async () => {})
     const loop = createLoop(() => pauses.shift() ?? 1_000_000, pass, unexpected)

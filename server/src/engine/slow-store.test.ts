@@ -44,7 +44,7 @@ describe('the engine with a slow store', () => {
     await engine.createQueue({ name: 'orders' })
   }
 
-  it('rejects a late produce with an unknown outcome, and leases its items once they are stored', async () => {
+  it('the engine rejects a late produce with an unknown outcome, and leases its items once they are stored', async () => {
     await openedSlow()
     const goOn = slow('produce')
     await expect(engine.produce('orders', newItems(1), { timeoutMs: 60_000 })).rejects.toMatchObject(unknown)
@@ -53,7 +53,7 @@ describe('the engine with a slow store', () => {
     expect(texts((await waiting).items)).toHaveLength(1)
   })
 
-  it('rejects a late lease, and puts its items back without counting an attempt', async () => {
+  it('the engine rejects a late lease, and puts its items back without counting an attempt', async () => {
     await openedSlow()
     await engine.produce('orders', newItems(1))
     const goOn = slow('lease')
@@ -62,7 +62,7 @@ describe('the engine with a slow store', () => {
     expect((await aLease('other')).items).toMatchObject([{ attempts: 1 }])
   })
 
-  it('asks the store for fewer items after a late lease, and for few items if they are large', async () => {
+  it('the engine asks the store for fewer items after a late lease, and for few items if they are large', async () => {
     await openedSlow()
     const asked: number[] = []
     const write = storage.write.bind(storage)
@@ -101,7 +101,7 @@ describe('the engine with a slow store', () => {
     expect((await aLease('e', 5, 10_000)).items).toHaveLength(1)
   })
 
-  it('rejects a late complete, and a complete behind it when its own timeout is over', async () => {
+  it('the engine rejects a late complete, and a complete behind it when its own timeout is over', async () => {
     await openedSlow()
     await engine.produce('orders', newItems(2))
     const { items, partition } = await aLease('w', 2)
@@ -122,7 +122,7 @@ describe('the engine with a slow store', () => {
       .toBeGreaterThanOrEqual(1)
   })
 
-  it('rejects a late create of a queue, which can be used once it is created', async () => {
+  it('the engine rejects a late create of a queue, which can be used once it is created', async () => {
     await openedSlow()
     await expect(engine.readStats('late')).rejects.toMatchObject({ code: 'QUEUE_NOT_FOUND' })
     const goOn = slow('create-queue')
@@ -133,7 +133,7 @@ describe('the engine with a slow store', () => {
     await engine.produce('late', newItems(1))
   })
 
-  it('reports the error of a late write to onError', async () => {
+  it('the engine reports the error of a late write to onError', async () => {
     await openedSlow()
     const goOn = slow('create-queue')
     await expect(engine.createQueue({ name: 'orders' })).rejects.toMatchObject(unknown)
@@ -141,7 +141,7 @@ describe('the engine with a slow store', () => {
     await expect.poll(() => errors).toMatchObject([{ code: 'QUEUE_EXISTS' }])
   })
 
-  it('rejects a late update of a queue, and applies the update once it is done', async () => {
+  it('the engine rejects a late update of a queue, and applies the update once it is done', async () => {
     await openedSlow()
     await engine.updateQueue('orders', { isPaused: true })
     await engine.produce('orders', newItems(1))
@@ -193,7 +193,7 @@ describe('the engine with a slow store', () => {
     expect(await engine.importItems('orders', 0, [])).toEqual([])
   })
 
-  it('starts no delete and no clear if the store does not answer a read first', async () => {
+  it('the engine starts no delete and no clear if the store does not answer a read first', async () => {
     await openedSlow()
     const { ids, partition } = await engine.produce('orders', newItems(3))
     const getQueue = storage.getQueue.bind(storage)
@@ -232,7 +232,7 @@ describe('the engine with a slow store', () => {
     }
   })
 
-  it('gives up a read that the store does not answer', async () => {
+  it('the engine gives up a read that the store does not answer', async () => {
     await openedSlow()
     const never = new Promise<never>(() => {})
     storage.getQueue = () => never

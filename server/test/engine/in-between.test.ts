@@ -150,7 +150,7 @@ describe('an engine that waits for an answer of its store', () => {
     expect(texts((await waiting).items)).toEqual(['item-0'])
   })
 
-  it('counts an item that was produced during a recount', async () => {
+  it('the engine counts an item that was produced during a recount', async () => {
     await engine.readStats('orders')
     const [held, counted] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const counts = storage.readCounts.bind(storage)
@@ -184,14 +184,14 @@ describe('an engine that waits for an answer of its store', () => {
     expect([await first, await leaseTen('b')]).toEqual([10, 10])
   })
 
-  it('rejects a lease of a queue that was being opened when the engine closed', async () => {
+  it('the engine rejects a lease of a queue that was being opened when the engine closed', async () => {
     const waiting = lease('a')
     const refused = expect(waiting).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
     await engine.close()
     await refused
   })
 
-  it('puts back items that were on their way to a lease when the engine closed', async () => {
+  it('the engine puts back items that were on their way to a lease when the engine closed', async () => {
     const waiting = lease('a')
     const refused = expect(waiting).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
     await engine.readStats('orders')

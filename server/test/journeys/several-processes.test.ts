@@ -19,6 +19,9 @@ type Started = Readonly<{
   ended: Promise<Readonly<{ code: number | null }>>
 }>
 
+/** A process starts after the one before it, which takes seconds on a busy machine. */
+const startMsMax = 60_000
+
 const started: ChildProcess[] = []
 afterEach(() => {
   for (const child of started.splice(0)) child.kill('SIGKILL')
@@ -45,7 +48,7 @@ async function waitForUrl({ output, ended }: Started): Promise<string> {
     throw new Error(`the server ended with code ${code}: ${output.stderr}`)
   })
   const readUrl = async () => /listening on (http:\S+),.* with 2 processes/.exec(output.stderr)?.[1]
-  const listening = pollUntil(readUrl, (url) => url !== undefined)
+  const listening = pollUntil(readUrl, (url) => url !== undefined, startMsMax)
   return (await Promise.race([listening, whenEnded])) ?? ''
 }
 
@@ -83,7 +86,7 @@ function findProcesses(lines: readonly LogLine[]): unknown[] {
   return [...new Set(lines.map((line) => line.process))].filter((value) => value !== undefined).sort()
 }
 
-describe('several processes behind one port', needs(postgres), () => {
+describe('several processes behind one port', { ...needs(postgres), timeout: 120_000 }, () => {
   let database: Database
   beforeAll(async () => {
     database = await createDatabase()

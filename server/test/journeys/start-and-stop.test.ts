@@ -141,6 +141,31 @@ describe('the stop', () => {
     expect(drain.countConnections()).toBe(0)
   })
 
+  it('a stop that ends waiting lease calls logs no warning for each of them', async () => {
+    const server = await startTestServer()
+    const call = (name: string, body: object): Promise<Response> =>
+      fetch(`${server.url}/v1/${name}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      })
+    const timeouts = { lease_timeout: '1m', expire_timeout: '1h' }
+    await call('queues.create', { queue_name: 'empty', requested_partitions: 1, ...timeouts })
+    const leases = ['a', 'b', 'c'].map((client_id) =>
+      call('queue.lease', { queue_name: 'empty', client_id, batch_size: 1, request_timeout: '1m' }),
+    )
+    const countWaiting = async (): Promise<number> => {
+      const stats = (await (await call('queue.stats', { queue_name: 'empty' })).json()) as {
+        logicalQueues: { lease_waiting?: number }[]
+      }
+      return stats.logicalQueues[0]?.lease_waiting ?? 0
+    }
+    await expect.poll(countWaiting).toBe(3)
+    await server.stop(10_000)
+    expect((await Promise.all(leases)).map(({ status }) => status)).toEqual([453, 453, 453])
+    expect(server.lines.filter(({ level }) => level === 'warn' || level === 'error')).toEqual([])
+  })
+
   it('a stop closes the store, so that another server can open it', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'redrive-stop-'))
     folders.push(folder)

@@ -109,7 +109,9 @@ describe('a Kafka worker whose broker restarts', needs(broker), () => {
     await test.close()
   })
 
-  it('continues behind its last offset, and reports the outage', { timeout: 180_000 }, async () => {
+  it('the worker continues behind its last offset, and reports the outage', {
+    timeout: 180_000,
+  }, async () => {
     const topic = await test.createTopic('outage', 2)
     const send = (from: number) =>
       test.send(Array.from({ length: 50 }, (_, n) => ({ topic, partition: n % 2, value: `${from + n}` })))

@@ -6,7 +6,7 @@ const failing = (queue: string, message: string) =>
   createEnvelope(queue, { error_details: { exception_class: 'HttpError', message } })
 
 describeLettersServers('causes over all dead queues', (api) => {
-  it('shows one cause with its counts per queue, and a campaign and the letter filter take it', async () => {
+  it('the API shows one cause with its counts per queue, and a campaign and the letter filter take it', async () => {
     const [a, b] = [await api.createQueues(), await api.createQueues()]
     const url = 'https://api.partner.example/v1/orders/'
     await api.capture(

@@ -198,7 +198,7 @@ describeStores('exported messages', (given) => {
 })
 
 describe('an archive of messages', () => {
-  it('does not use a file again after a write failed', async () => {
+  it('an archive does not use a file again after a write failed', async () => {
     const archive = openArchive(1_000)
     await archive.append(['"one"'])
     await rm(folder, { recursive: true })

@@ -16,7 +16,7 @@ describe('the body thread', () => {
     for (const reader of named) expect(bodyReaders.get(reader.name)).toBe(reader)
   })
 
-  it('reads a body as the reader does', async () => {
+  it('the body thread reads a body as the reader does', async () => {
     const letters = [
       {
         source_id: 'a',
@@ -31,14 +31,14 @@ describe('the body thread', () => {
     expect(await thread.read(captureBodyReader, body, facts)).toEqual(expected)
   })
 
-  it('reports the same faults of a body as the reader does', async () => {
+  it('the body thread reports the same faults of a body as the reader does', async () => {
     const body = Buffer.from('{"items":[{"payload":{"text":"a"},"priorty":3}]}')
     const faults = [{ field: 'body.items[0].priorty', message: expect.stringContaining('did you mean') }]
     expect(() => queueItemsBodyReader.read(body, facts)).toThrow(expect.objectContaining({ faults }))
     await expect(thread.read(queueItemsBodyReader, body, facts)).rejects.toMatchObject({ faults })
   })
 
-  it('refuses a body with too many JSON values', async () => {
+  it('the body thread refuses a body with too many JSON values', async () => {
     const body = Buffer.from(`{"queue":"dead","letters":[{"original_value":[${'[],'.repeat(1_200_001)}[]]}]}`)
     await expect(thread.read(captureBodyReader, body, facts)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
   })
@@ -66,7 +66,7 @@ describe('the body thread', () => {
     expect(body.length).toBe(0)
   })
 
-  it('tells whether a payload is shown as JSON', async () => {
+  it('the body thread finds whether a payload is shown as JSON', async () => {
     expect(await thread.isJson(Buffer.from('{"a":[1]}'))).toBe(true)
     expect(await thread.isJson(Buffer.from('{"a":[1}'))).toBe(false)
     expect(await thread.isJson(Buffer.from(`${'['.repeat(600)}${']'.repeat(600)}`))).toBe(false)

@@ -57,7 +57,9 @@ export const broadcastRoute = webhookRoute({
   handler: async (request, reply, context) => {
     const { channelId } = request.params
     const { broker } = context.webhooks()
-    const id = readMessageId(request) ?? broker.createId()
+    const given = readHeader(request, 'x-broker-message-id') || null
+    const isUsable = given === null || (given.length <= idMax && findTextFault(given) === undefined)
+    const id = given !== null && isUsable ? given : broker.createId()
     const payload = readBytes(request)
     const { dueAt, fault } = readSchedule(request, context)
     const accepted = await broker.broadcast({
@@ -65,7 +67,7 @@ export const broadcastRoute = webhookRoute({
       channelToken: readHeader(request, 'x-broker-channel-token'),
       producerId: readHeader(request, 'x-broker-producer-id'),
       producerToken: readHeader(request, 'x-broker-producer-token'),
-      fault: findPayloadFault(payload) ?? fault,
+      fault: findPayloadFault(payload) ?? fault ?? (isUsable ? null : 'id-unusable'),
       id,
       contentType: readContentType(request) ?? 'application/octet-stream',
       priority: readPriority(request),
@@ -82,16 +84,6 @@ export const broadcastRoute = webhookRoute({
       .send()
   },
 })
-
-function readMessageId(request: FastifyRequest): string | undefined {
-  const id = readHeader(request, 'x-broker-message-id')
-  if (id === null || id === '') return undefined
-  if (id.length <= idMax && findTextFault(id) === undefined) return id
-  throw new KnownError(
-    'BAD_REQUEST',
-    `X-Broker-Message-ID has ${id.length} characters; the limit is ${idMax}`,
-  )
-}
 
 const priorityMax = 2 ** 31 - 1
 
@@ -156,6 +148,7 @@ function refuse(
       'SCHEDULE_TOO_EARLY',
       `X-Broker-Scheduled-For is ${readHeader(request, 'x-broker-scheduled-for')}, which is too early`,
     ],
+    'id-unusable': ['BAD_REQUEST', `X-Broker-Message-ID has more than ${idMax} characters or is not text`],
     'id-taken': ['MESSAGE_ID_TAKEN', `channel ${channelId} has a message with the id ${id} already`],
   }
   const [code, sentence] = errors[refusal]

@@ -49,7 +49,7 @@ function start(count: number) {
 }
 
 describe('the supervisor of several processes', () => {
-  it('starts the first process alone, and the others when it serves', () => {
+  it('the supervisor starts the first process alone, and the others when it serves', () => {
     const { processes, serve, served } = start(3)
     expect(processes).toHaveLength(1)
     serve(0)
@@ -60,7 +60,7 @@ describe('the supervisor of several processes', () => {
     expect(served).toEqual(['http://here'])
   })
 
-  it('ends with the exit code of a process that cannot start', async () => {
+  it('the supervisor ends with the exit code of a process that cannot start', async () => {
     const { get, serve, ended } = start(2)
     serve(0)
     get(1).onEnd({ code: 2, signal: null })
@@ -69,7 +69,7 @@ describe('the supervisor of several processes', () => {
     expect(await ended).toBe(2)
   })
 
-  it('replaces a process that ends, after waits that grow up to 30 seconds', async () => {
+  it('the supervisor replaces a process that ends, after waits that grow up to 30 seconds', async () => {
     const { processes, get, serve, warnings } = start(2)
     serve(0)
     serve(1)
@@ -86,7 +86,7 @@ describe('the supervisor of several processes', () => {
     expect(waits).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000])
   })
 
-  it('waits only a second after a process that served for a minute', async () => {
+  it('the supervisor waits only a second after a process that served for a minute', async () => {
     const { get, serve, warnings } = start(2)
     serve(0)
     serve(1)
@@ -98,7 +98,7 @@ describe('the supervisor of several processes', () => {
     expect(warnings.at(-1)).toMatchObject({ restart_ms: 1_000 })
   })
 
-  it('stops all processes, replaces none, and kills those that do not stop in time', async () => {
+  it('the supervisor stops all processes, replaces none, and kills those that do not stop in time', async () => {
     const { processes, get, serve, ended, requestStop } = start(2)
     serve(0)
     serve(1)

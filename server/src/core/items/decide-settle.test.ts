@@ -23,15 +23,15 @@ describe('decideSettle', () => {
   ]
   const decide = (...ids: string[]) => decideSettle(ids, (id) => items.find((item) => item.id === id))
 
-  it('accepts leased items in the order of the ids', () => {
+  it('a settle accepts leased items in the order of the ids', () => {
     expect(decide('second', 'first')).toEqual({ items: [items[1], items[0]], refused: [] })
   })
 
-  it('refuses an available item as not leased', () => {
+  it('a settle refuses an available item as not leased', () => {
     expect(decide('first', 'waiting').refused).toEqual([{ id: 'waiting', refusal: 'not-leased' }])
   })
 
-  it('refuses unknown ids, scheduled items and letters whose redrive is in progress as missing', () => {
+  it('a settle refuses unknown ids, scheduled items and letters whose redrive is in progress as missing', () => {
     expect(decide('unknown', 'scheduled', 'letter').refused).toEqual([
       { id: 'unknown', refusal: 'missing' },
       { id: 'scheduled', refusal: 'missing' },
@@ -39,7 +39,7 @@ describe('decideSettle', () => {
     ])
   })
 
-  it('refuses a repeated id as missing the second time', () => {
+  it('a settle refuses a repeated id as missing the second time', () => {
     expect(decide('first', 'first', 'waiting', 'waiting').refused).toEqual([
       { id: 'first', refusal: 'missing' },
       { id: 'waiting', refusal: 'not-leased' },

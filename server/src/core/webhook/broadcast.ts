@@ -3,7 +3,12 @@
 import { isSameToken } from './token.ts'
 
 /** Faults that are known before the store is asked. */
-export type BroadcastFault = 'payload-empty' | 'payload-unreadable' | 'date-unreadable' | 'date-early'
+export type BroadcastFault =
+  | 'id-unusable'
+  | 'payload-empty'
+  | 'payload-unreadable'
+  | 'date-unreadable'
+  | 'date-early'
 
 export type BroadcastRefusal =
   | 'channel-missing'

@@ -14,7 +14,7 @@ describe('queue administration', () => {
 
   afterEach(() => given.close())
 
-  it('writes an audit row in the transaction of a delete, and none if nothing was deleted', async () => {
+  it('the engine writes an audit row in the transaction of a delete, and none if nothing was deleted', async () => {
     const { engine, storage } = await open()
     const { ids } = await engine.produce('orders', newItems(1))
     await engine.deleteItems('orders', 0, ['0'.repeat(27), ...ids], ann)

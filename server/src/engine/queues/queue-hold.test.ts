@@ -11,7 +11,7 @@ describe('a held queue', () => {
 
   afterEach(() => given.close())
 
-  it('accepts requests for a held queue, and processes them in order once it is released', async () => {
+  it('the engine accepts requests for a held queue, and processes them in order once it is released', async () => {
     const { engine, lease } = await open()
     engine.hold('orders', true)
     await engine.readStats('orders')
@@ -48,7 +48,7 @@ describe('a held queue', () => {
     }
   })
 
-  it('serves a held lease with the items that were there when it arrived, and can be held again', async () => {
+  it('the engine serves a held lease with the items that were there when it arrived, and can be held again', async () => {
     const { engine, lease } = await open()
     await engine.produce('orders', [{ payload: bytes('low') }])
     engine.hold('orders', true)

@@ -14,7 +14,7 @@ it('a signal has one listener until it was removed as often as it was added', ()
   expect(getEventListeners(signal, 'abort')).toHaveLength(0)
 })
 
-it('reports which signal aborted, once', () => {
+it('a listener reports which signal aborted, once', () => {
   const [first, second] = [new AbortController(), new AbortController()]
   const aborted: AbortSignal[] = []
   const listeners = new AbortListeners((signal) => {

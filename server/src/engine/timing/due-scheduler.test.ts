@@ -43,7 +43,7 @@ describe('the due scheduler', () => {
     vi.useRealTimers()
   })
 
-  it('handles what is due 20 to 80 ms after its time, also if a pass runs for another reason before', async () => {
+  it('the scheduler handles what is due 20 to 80 ms after its time, also if a pass runs for another reason before', async () => {
     const start = Date.now()
     scheduler.start()
     await vi.advanceTimersByTimeAsync(100)
@@ -63,7 +63,7 @@ describe('the due scheduler', () => {
     expect(dueAt).toBeNull()
   })
 
-  it('shortens the leases from before the clock was set back, at the start and after each time', async () => {
+  it('the scheduler shortens the leases from before the clock was set back, at the start and after each time', async () => {
     scheduler.start()
     await vi.advanceTimersByTimeAsync(3_000)
     expect(corrections).toHaveLength(2)
@@ -82,7 +82,7 @@ describe('the due scheduler', () => {
     expect(passes.at(-1)?.untilMs).toBe(clock.now() / usPerMs)
   })
 
-  it('corrects the leases from before the clock was set forward, before anything is advanced', async () => {
+  it('the scheduler corrects the leases from before the clock was set forward, before anything is advanced', async () => {
     scheduler.start()
     await vi.advanceTimersByTimeAsync(3_000)
     behindUs = -900 * usPerMs
@@ -104,7 +104,7 @@ describe('the due scheduler', () => {
     expect(corrections).toHaveLength(2)
   })
 
-  it('looks at least once per second for items of other servers', async () => {
+  it('the scheduler looks at least once per second for items of other servers', async () => {
     scheduler.start()
     await vi.advanceTimersByTimeAsync(10_000)
     expect(passes.length).toBeGreaterThanOrEqual(9)

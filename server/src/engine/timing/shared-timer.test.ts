@@ -15,7 +15,7 @@ describe('a shared timer', () => {
     return timer
   }
 
-  it('fires for each deadline, and a few milliseconds later if another one was just before', () => {
+  it('a timer fires for each deadline, and a few milliseconds later if another one was just before', () => {
     const start = performance.now()
     const ended: [number, number][] = []
     timerFor(new Set([start + 300, start + 100, start + 101.5, start + 102]), ended)
@@ -24,7 +24,7 @@ describe('a shared timer', () => {
     for (const [time, at] of ended) expect(Math.abs(at - time)).toBeLessThan(7)
   })
 
-  it('fires for a deadline beyond the longest possible timeout', () => {
+  it('a timer fires for a deadline beyond the longest possible timeout', () => {
     const start = performance.now()
     const ended: [number, number][] = []
     const far = 2 ** 31 + 1_000
@@ -35,7 +35,7 @@ describe('a shared timer', () => {
     expect(ended.map(([time]) => time - start)).toEqual([far])
   })
 
-  it('does not fire once it is stopped, and can be set again', () => {
+  it('a timer does not fire once it is stopped, and can be set again', () => {
     const start = performance.now()
     const ended: [number, number][] = []
     const times = new Set([start + 100])

@@ -27,7 +27,7 @@ describe('a lane of calls', () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
-  it('rejects each waiting call at its own deadline, and processes the others', async () => {
+  it('a lane rejects each waiting call at its own deadline, and processes the others', async () => {
     const { lane, done, call } = heldLane()
     const calls = [300, 100, Number.POSITIVE_INFINITY, 200].map((timeoutMs) => call(timeoutMs))
     await vi.advanceTimersByTimeAsync(250)
@@ -40,7 +40,7 @@ describe('a lane of calls', () => {
     expect(done).toEqual([1, 3])
   })
 
-  it('rejects a waiting call whose signal aborts, and removes the listener of an answered one', async () => {
+  it('a lane rejects a waiting call whose signal aborts, and removes the listener of an answered one', async () => {
     const { lane, done, call } = heldLane()
     const gone = new AbortController()
     const stays = new AbortController()
@@ -54,7 +54,7 @@ describe('a lane of calls', () => {
     expect(done).toEqual([2])
   })
 
-  it('leaves no timer behind once it is stopped', () => {
+  it('a lane leaves no timer behind once it is stopped', () => {
     const { lane, call } = heldLane()
     void call(1_000)
     expect(vi.getTimerCount()).toBe(1)

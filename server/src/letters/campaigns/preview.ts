@@ -404,7 +404,9 @@ async function warnAboutArrivals(
   return groups.flatMap(({ id, title, lastSeenAt }) => {
     if (lastSeenAt < now - stillArrivingUs) return []
     const minutes = Math.floor(Math.max(now - lastSeenAt, 0) / (60 * usPerSecond))
-    return `group ${id} (${title}) still receives letters, the last one ${minutes} min ago: is the cause fixed?`
+    // Letters that were captured without an error message have an empty title.
+    const name = title === '' ? `group ${id}` : `group ${id} (${title})`
+    return `${name} still receives letters, the last one ${minutes} min ago: is the cause fixed?`
   })
 }
 

@@ -92,10 +92,11 @@ describe('the store connection', () => {
     'STORE_REFUSED',
   ] as const)('start fails at once on %s', async (code) => {
     const open = vi.fn(async () => Promise.reject(new KnownError(code, 'no')))
-    const { connection } = connect(open)
+    const { connection, lines } = connect(open)
     await expect(connection.start()).rejects.toMatchObject({ code })
     await vi.advanceTimersByTimeAsync(60_000)
     expect(open).toHaveBeenCalledTimes(1)
+    expect(lines.map((line) => line.msg)).toEqual(['store cannot be used'])
   })
 
   it('start fails on a wrong password, even if the store reports it as unavailable', async () => {

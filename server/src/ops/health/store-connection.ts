@@ -69,6 +69,7 @@ class Connection implements StoreConnection {
   #storage: StoreReads | undefined
   #state: StoreState
   #failures = 0
+  #isStarting = false
   #isStopped = false
   #lastError: unknown
   /** The attempt of the start, until the loop has taken it over. */
@@ -100,8 +101,10 @@ class Connection implements StoreConnection {
   }
 
   async start(): Promise<void> {
+    this.#isStarting = true
     this.#firstAttempt = this.pass()
     await waitAtMost(this.#firstAttempt, this.#options.firstAttemptMsMax)
+    this.#isStarting = false
     if (this.#lastError !== undefined && !isRetryable(this.#lastError)) throw toStartError(this.#lastError)
     this.#loop.start()
   }
@@ -123,7 +126,9 @@ class Connection implements StoreConnection {
       const reason = toReason(error)
       // Log once per change, not per attempt: a day without the database must not fill the disk with logs.
       const isChange = this.#state.isUp || this.#state.reason !== reason
-      if (isChange) log.error({ reason }, 'store cannot be used; retrying')
+      const isStartRefused = this.#isStarting && !isRetryable(error)
+      const message = isStartRefused ? 'store cannot be used' : 'store cannot be used; retrying'
+      if (isChange) log.error({ reason }, message)
       this.#state = createDownState(reason, now(), toPublicReason(error))
     }
   }

@@ -26,6 +26,8 @@ export interface DeliveryStore {
   getDelivery(channelId: string, consumerId: string): Promise<StoredDelivery | null>
   /** Newest first. */
   listAttempts(query: AttemptsQuery): Promise<readonly StoredAttempt[]>
+  /** The servers that pushed in the minutes from `since` on. */
+  listDeliveryWriters(query: Readonly<{ since: Instant }>): Promise<readonly string[]>
   /** The sums of the minutes from `since` on, by the number of the consumer. */
   sumDeliveryFigures(query: FiguresQuery): Promise<readonly ConsumerFigures[]>
 }

@@ -105,7 +105,12 @@ import { FirstMinuteCache } from './counts/time-bucket-retention.ts'
 import { readUsage } from './counts/usage.ts'
 import { reconcileCounts, verifyCounts } from './counts/verify.ts'
 import { listAttempts } from './deliveries/attempts.ts'
-import { getDelivery, listDeliveries, sumDeliveryFigures } from './deliveries/deliveries.ts'
+import {
+  getDelivery,
+  listDeliveries,
+  listDeliveryWriters,
+  sumDeliveryFigures,
+} from './deliveries/deliveries.ts'
 import { GroupCommit } from './group-commit.ts'
 import { getGroupJob, listGroupJobs } from './groups/group-jobs.ts'
 import { listGroupNotices } from './groups/lifecycles.ts'
@@ -506,6 +511,10 @@ class PostgresStorage implements Storage {
 
   listAttempts(query: AttemptsQuery): Promise<readonly StoredAttempt[]> {
     return this.#run(() => listAttempts(this.#store.connections, query))
+  }
+
+  listDeliveryWriters({ since }: Readonly<{ since: Instant }>): Promise<readonly string[]> {
+    return this.#run(() => listDeliveryWriters(this.#store.connections, since))
   }
 
   sumDeliveryFigures(query: FiguresQuery): Promise<readonly ConsumerFigures[]> {

@@ -301,6 +301,7 @@ function scopeDriverReads(
     listDeliveries: (query) => within([], () => storage.listDeliveries(query)),
     getDelivery: (channelId, id) => within(null, () => storage.getDelivery(channelId, id)),
     listAttempts: (query) => within([], () => storage.listAttempts(query)),
+    listDeliveryWriters: (query) => within([], () => storage.listDeliveryWriters(query)),
     sumDeliveryFigures: (query) => within([], () => storage.sumDeliveryFigures(query)),
   }
 }

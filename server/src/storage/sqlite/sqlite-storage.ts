@@ -36,6 +36,7 @@ function createDeliveryReads(ask: Ask): DeliveryStore {
     listDeliveries: ({ changedSince }) => ask({ read: 'deliveries', changedSince }),
     getDelivery: (channelId, consumerId) => ask({ read: 'delivery', channelId, consumerId }),
     listAttempts: (query) => ask({ read: 'attempts', query }),
+    listDeliveryWriters: ({ since }) => ask({ read: 'delivery-writers', since }),
     sumDeliveryFigures: (query) => ask({ read: 'delivery-figures', query }),
   }
 }

@@ -70,7 +70,7 @@ describeStores('counts', (given) => {
     expect(Math.abs((row?.leaseDeadlineMean ?? 0) - (noon + 2.5 * minute))).toBeLessThanOrEqual(1_000)
   })
 
-  it('means are exact for 100,000 items', async () => {
+  it('the means of times are exact for 100,000 items', async () => {
     // Sums of microseconds exceed the safe integers after 6 items, so the mean must not use plain numbers.
     const queue = await given.queue()
     for (let batch = 0; batch < 10; batch++) {
@@ -86,7 +86,7 @@ describeStores('counts', (given) => {
     ])
   })
 
-  it('means follow retry, lease end, extension and completion', async () => {
+  it('the means of times follow retry, lease end, extension and completion', async () => {
     const queue = await given.queue({ leaseTimeoutUs: minute })
     const at = { queue, partition: 0 }
     await given.run({ op: 'produce', ...at, items: newItems(2), now: noon })

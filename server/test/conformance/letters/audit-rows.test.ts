@@ -54,7 +54,7 @@ describeStores('audit rows of letters', (given) => {
     expect(await auditedActions(letterId)).toEqual(['letter.redrive'])
   })
 
-  it('writes one summary row on request, and none if nothing changed', async () => {
+  it('an action writes one summary row on request, and none if nothing changed', async () => {
     const { letters, ids } = await some(3)
     const sum = { action: 'letters.auto-redrive', target: letters }
     await actions.redrive(ids.slice(0, 2), { audit: { ...audit, sum } })

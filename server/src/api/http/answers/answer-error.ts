@@ -112,6 +112,10 @@ function logFailure(log: Logger, error: KnownError, { requestId, method, path }:
   const facts = { request_id: requestId, method, path, code: error.code }
   if (error.code === 'INTERNAL') log.error({ ...facts, err: error.cause }, 'request failed')
   // A lost store and a shutdown are logged once where they are detected, not once per request.
-  else if (error.status < 500 || error.code in retryAfter) log.debug(facts, error.message)
+  else if (error.status < 500 || isLoggedElsewhere(error)) log.debug(facts, error.message)
   else log.warn({ ...facts, err: error }, 'request failed')
+}
+
+function isLoggedElsewhere({ code }: KnownError): boolean {
+  return code in retryAfter || code === 'QUEUE_SHUTTING_DOWN'
 }

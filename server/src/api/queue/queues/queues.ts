@@ -1,4 +1,3 @@
-import { create } from '@bufbuild/protobuf'
 import { partitionsMax } from '../../../core/items/queue.ts'
 import { KnownError } from '../../../errors.ts'
 import { createAttribution } from '../../http/attribution.ts'
@@ -10,7 +9,6 @@ import {
   QueuesDeleteRequestSchema,
   QueuesInfoRequestSchema,
   QueuesListRequestSchema,
-  QueuesListResponseSchema,
 } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { bodyBytesMax, readListLimit } from '../limits.ts'
 import { createCodec } from '../protocol/codec.ts'
@@ -29,6 +27,7 @@ import {
   toQueueInfo,
   translateRefusals,
 } from './queue-definition.ts'
+import { queuesListResponse, readQueues } from './queues-list-response.ts'
 
 const create_ = queueRoute({
   path: '/v1/queues.create',
@@ -108,22 +107,23 @@ const update = queueRoute({
 const list = queueRoute({
   path: '/v1/queues.list',
   permission: 'queue.list',
-  summary: 'Lists the queues of a namespace in byte order of their names, starting at the pivot.',
+  summary:
+    'Lists the queues of a namespace in byte order of their names, starting at the pivot. A list ends with the ' +
+    'queue that reaches 4 MiB; continue with its name as the pivot.',
   bodyBytesMax: bodyBytesMax.ids,
   request: createCodec(QueuesListRequestSchema),
-  response: createCodec(QueuesListResponseSchema),
+  response: queuesListResponse,
   handle: async ({ pivot, limit, namespace }, { engine }) => {
     const countMax = readListLimit(limit)
     if (pivot.includes('~'))
       throw createBadRequest(`pivot is invalid; '${pivot}' cannot contain '~' character`)
     checkNoNul('pivot', pivot)
     checkNamespaceName(namespace)
-    const queues = await engine.listQueues({
+    return readQueues(engine, {
       namespace: readNamespace(namespace),
       countMax,
       ...(pivot !== '' && { from: pivot }),
     })
-    return create(QueuesListResponseSchema, { items: queues.map(toQueueInfo) })
   },
 })
 

@@ -6,6 +6,7 @@ import { toNewAttempt } from '../../../drivers/webhook/dispatch/job-pusher.ts'
 import { KnownError } from '../../../errors.ts'
 import type { AttemptsQuery } from '../../../storage/contract/deliveries.ts'
 import type { ApiContext } from '../../context.ts'
+import { createAttribution } from '../../http/attribution.ts'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
 import { NextCursor, pageQuery, readCursor, writeCursor } from '../values/cursor.ts'
@@ -99,11 +100,17 @@ export const attemptRoutes = [
       ),
       response: { 200: AttemptView },
     },
-    handler: async ({ params, body }, _reply, context) => {
-      const { text = defaultTestPayload, content_type = 'application/json' } = body
+    handler: async (request, _reply, context) => {
+      const {
+        text = defaultTestPayload,
+        content_type: contentType = 'application/json',
+        reason,
+      } = request.body
       const { deliveries } = context.webhooks()
       const startedAt = context.clock.now()
-      const attempt = await deliveries.test(toName(params), Buffer.from(text), content_type)
+      const test = { payload: Buffer.from(text), contentType }
+      const attribution = createAttribution(request, reason)
+      const attempt = await deliveries.test(toName(request.params), test, attribution)
       return viewAttempt(toNewAttempt(attempt, { consumer: 0, job: '', ordinal: 1, startedAt }))
     },
   }),

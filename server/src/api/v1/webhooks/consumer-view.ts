@@ -38,8 +38,8 @@ const stopped = (description: string) =>
   )
 
 export const settingTexts = {
-  parallel_max: 'Pushes at the same time by one server.',
-  pushes_per_second_max: 'Pushes per second by one server.',
+  parallel_max: 'Pushes at the same time, by all servers together.',
+  pushes_per_second_max: 'Pushes per second, by all servers together.',
   timeout: 'How long a push may take, at most as long as the setting webhooks.timeout.',
   permanent_statuses: 'Answers that make a job dead at once.',
   breaker_failures_max: 'Failures in a row that open the breaker; 0: never.',

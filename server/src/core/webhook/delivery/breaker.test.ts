@@ -35,26 +35,26 @@ function countAll(outcomes: string, stepUs = second) {
 const opened = openBreaker(closedBreaker, 'because', rules, noon)
 
 describe('the circuit breaker of a consumer', () => {
-  it('opens after too many failures in a row', () => {
+  it('a breaker opens after too many failures in a row', () => {
     expect(countAll('----')).toBeUndefined()
     expect(countAll('-----')).toBe('5 attempts in a row failed')
     expect(countAll('----+----')).toBeUndefined()
   })
 
-  it('opens when too large a share of a window failed', () => {
+  it('a breaker opens when too large a share of a window failed', () => {
     expect(countAll('+-+-+-+-+')).toBeUndefined()
     expect(countAll('+-+-+-+-+-')).toBe('5 of the last 10 attempts failed')
     expect(countAll('++-++-++-++-++-++-')).toBeUndefined()
     expect(countAll('+-+-+-+-+-', 30 * second)).toBeUndefined()
   })
 
-  it('never opens if it is switched off', () => {
+  it('a breaker never opens if it is switched off', () => {
     let counts = newBreakerCounts(noon)
     for (let count = 0; count < 1_000; count++) counts = countAttempt(counts, false, rules, noon)
     expect(findReasonToOpen(counts, { ...rules, failuresMax: 0 })).toBeUndefined()
   })
 
-  it('holds the jobs, then lets one probe through at a time', () => {
+  it('an open breaker holds the jobs, then lets one probe through at a time', () => {
     expect(probeAt(closedBreaker)).toBeNull()
     expect(startProbe(closedBreaker, rules, noon)).toBeUndefined()
     expect(startProbe(opened, rules, noon + 10 * second - 1)).toBeUndefined()
@@ -64,7 +64,7 @@ describe('the circuit breaker of a consumer', () => {
     expect(startProbe(probing, rules, noon + 43 * second)).toMatchObject({ state: 'half-open' })
   })
 
-  it('closes when the probe is delivered, and holds twice as long after each failed probe, up to the bound', () => {
+  it('a breaker closes when the probe is delivered, and holds twice as long after each failed probe, up to the bound', () => {
     let state = opened
     const holds: number[] = []
     let now = noon

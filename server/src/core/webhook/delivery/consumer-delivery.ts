@@ -7,9 +7,9 @@ import { type BreakerState, closedBreaker } from './breaker.ts'
 
 /** Null: the server's setting applies. */
 export type DeliverySettings = Readonly<{
-  /** Pushes at the same time, by one server. */
+  /** Pushes at the same time, by all servers together. */
   parallelMax: number | null
-  /** Pushes per second, by one server. */
+  /** Pushes per second, by all servers together. */
   pushesPerSecondMax: number | null
   timeoutMs: number | null
   permanentStatuses: readonly number[] | null

@@ -31,6 +31,7 @@ import {
   type ConsumerReport,
   type Deliveries,
   figureMinutes,
+  type TestPush,
 } from './deliveries.ts'
 
 export type DeliveriesParts = Readonly<{
@@ -97,7 +98,7 @@ export function createDeliveries(parts: DeliveriesParts): Deliveries {
     enable: simple('enabled', enableDelivery),
     readSecrets: async (of) => (await find(parts, of)).secrets ?? (await rotate(parts, of, 0, null)),
     rotateSecret: (of, overlapUs, attribution) => rotate(parts, of, overlapUs, attribution),
-    test: (of, payload, contentType) => sendTest(parts, of, payload, contentType),
+    test: (of, test, attribution) => sendTest(parts, of, test, attribution),
     listAttempts: (query) => storage().listAttempts(query),
   }
 }
@@ -210,8 +211,8 @@ async function listReports(
 async function sendTest(
   parts: DeliveriesParts,
   of: ConsumerName,
-  payload: Uint8Array,
-  contentType: string,
+  { payload, contentType }: TestPush,
+  attribution: Attribution,
 ): Promise<Attempt> {
   const { broker, sender, clock, rules, engine } = parts
   const { consumer, delivery, secrets } = await find(parts, of)
@@ -228,7 +229,17 @@ async function sendTest(
   const facts = { consumer, secrets, message, requestId: broker.createId(), now, timeoutMs }
   const attempt = await sender.send(createPush(facts, rules))
   const recorded = toNewAttempt(attempt, { consumer: consumer.number, job: '', ordinal: 1, startedAt: now })
-  await engine().write([{ op: 'record-attempts', attempts: [recorded] }])
+  const entry = {
+    at: now,
+    ...attribution,
+    action: 'webhook.consumer.test',
+    target: `${of.channelId}/${of.consumerId}`,
+    details: { isDelivered: attempt.isDelivered, status: attempt.status },
+  }
+  await engine().write([
+    { op: 'record-attempts', attempts: [recorded] },
+    { op: 'audit', entries: [entry] },
+  ])
   return attempt
 }
 

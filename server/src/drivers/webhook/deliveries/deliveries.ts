@@ -32,10 +32,11 @@ export interface Deliveries {
   /** The previous secret signs, too, until the overlap ends. */
   rotateSecret(of: ConsumerName, overlapUs: number, attribution: Attribution): Promise<SigningSecrets>
   /** Pushes a test message now. No job is created; the attempt is recorded. */
-  test(of: ConsumerName, payload: Uint8Array, contentType: string): Promise<Attempt>
+  test(of: ConsumerName, test: TestPush, attribution: Attribution): Promise<Attempt>
   listAttempts(query: AttemptsQuery): Promise<readonly StoredAttempt[]>
 }
 
+export type TestPush = Readonly<{ payload: Uint8Array; contentType: string }>
 export type ConsumerName = Readonly<{ channelId: string; consumerId: string }>
 export type ConsumerListQuery = Readonly<{ channelId?: string; afterNumber?: number; countMax: number }>
 

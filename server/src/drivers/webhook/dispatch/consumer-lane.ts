@@ -39,6 +39,8 @@ export class ConsumerLane {
   counts: BreakerCounts
   /** A change of the health that is not stored yet. */
   isHealthDirty = false
+  /** The servers that share the limits of the consumer. */
+  servers = 1
   #tokens = 1
   #tokensAt: Instant
 
@@ -81,9 +83,20 @@ export class ConsumerLane {
     this.meanMs = this.meanMs === 0 ? durationMs : this.meanMs + newestWeight * (durationMs - this.meanMs)
   }
 
+  /** The share of this server in the limits of the consumer. Null: there is none. */
+  get pushesPerSecondMax(): number | null {
+    const { pushesPerSecondMax } = this.delivery.settings
+    return pushesPerSecondMax === null ? null : pushesPerSecondMax / this.servers
+  }
+
+  get parallelMax(): number | null {
+    const { parallelMax } = this.delivery.settings
+    return parallelMax === null ? null : Math.max(Math.floor(parallelMax / this.servers), 1)
+  }
+
   /** Takes one push out of the budget of pushes per second. False: the budget is used up. */
   tryTakeToken(now: Instant): boolean {
-    const rate = this.delivery.settings.pushesPerSecondMax
+    const rate = this.pushesPerSecondMax
     if (rate === null) return true
     const elapsedUs = Math.max(now - this.#tokensAt, 0)
     this.#tokensAt = now

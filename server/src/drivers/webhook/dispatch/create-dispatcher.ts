@@ -73,7 +73,7 @@ class PushDispatcher implements Dispatcher {
     this.rules = rules
     this.checkUrl = sender.checkUrl
     const scheduler = new PushScheduler(rules.parallelMax)
-    const registry = new LaneRegistry({ storage, engine, clock })
+    const registry = new LaneRegistry({ storage, engine, clock, serverId })
     const figures = new FigureRecorder(serverId, clock, engine)
     const outcomes = new OutcomeWriter({ engine, clock, onError, onWritten: pump })
     const health = new HealthKeeper({ registry, outcomes, clock, rules, onError })
@@ -107,6 +107,7 @@ class PushDispatcher implements Dispatcher {
   async pass(): Promise<void> {
     await this.#registry.refresh()
     await this.#registry.findWaiting()
+    await this.#registry.countServers()
     this.#health.pass()
     await this.#figures.pass()
     this.#pump()
@@ -118,6 +119,7 @@ class PushDispatcher implements Dispatcher {
       queued: this.#leaser.countQueued(),
       inFlight: this.#scheduler.inFlight,
       unwritten: this.#outcomes.size,
+      servers: this.#registry.servers,
       consumersByStatus: this.#countByStatus(),
     }
   }

@@ -21,5 +21,7 @@ export type DispatchCounts = Readonly<{
   inFlight: number
   /** Outcomes that are not stored yet. */
   unwritten: number
+  /** The servers that pushed in the last minutes, with this one. They share the limits of a consumer. */
+  servers: number
   consumersByStatus: Readonly<Record<DeliveryStatus, number>>
 }>

@@ -111,6 +111,7 @@ export class JobLeaser {
       leaseDeadline: lease.deadline,
       outcome: { kind: 'returned' },
       attempt: null,
+      payloadBytes: 0,
     })
   }
 
@@ -143,11 +144,10 @@ export class JobLeaser {
   /** How many jobs the consumer should get in addition to those that it has. */
   #countAhead(lane: ConsumerLane): number {
     const { scheduler } = this.#parts
-    const { settings } = lane.delivery
     const limit = Math.min(scheduler.limitOf(lane), Math.max(scheduler.free, 1) + lane.inFlight.size)
     const free = Math.max(limit - lane.inFlight.size, 0)
-    if (lane.isSlow || settings.pushesPerSecondMax !== null) {
-      const perSecond = settings.pushesPerSecondMax ?? Number.POSITIVE_INFINITY
+    if (lane.isSlow || lane.pushesPerSecondMax !== null) {
+      const perSecond = lane.pushesPerSecondMax ?? Number.POSITIVE_INFINITY
       const canStart = scheduler.canStart(lane) ? Math.min(free, Math.max(Math.ceil(perSecond / 4), 1)) : 0
       return canStart - lane.waiting
     }

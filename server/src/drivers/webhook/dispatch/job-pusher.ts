@@ -104,6 +104,7 @@ export class JobPusher {
       itemId: item.id,
       leaseDeadline: item.lease.deadline,
       outcome,
+      payloadBytes: outcome.kind === 'delivered' ? 0 : message.payload.byteLength,
       attempt:
         isCounted && item.attempts <= attemptsPerJobMax
           ? toNewAttempt(attempt, {

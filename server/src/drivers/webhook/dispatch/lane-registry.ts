@@ -9,15 +9,23 @@ import type { StoreReads } from '../../../storage/contract/storage.ts'
 import { ConsumerLane } from './consumer-lane.ts'
 
 export type RegistryParts = Readonly<{
-  storage: () => Pick<StoreReads, 'listDeliveries' | 'getDelivery' | 'listConsumerCounts'>
+  storage: () => Pick<
+    StoreReads,
+    'listDeliveries' | 'getDelivery' | 'listConsumerCounts' | 'listDeliveryWriters'
+  >
   engine: () => Pick<Engine, 'write'>
   clock: Clock
+  /** The name of this server in the figures of deliveries. */
+  serverId: string
 }>
 
 /** `changed_at` has whole seconds, and a transaction can commit some time after its time. */
 const overlapUs = 10 * usPerSecond
 /** After this time all consumers are read, to find those that were deleted. */
 const fullReadMs = 60_000
+
+/** A server that has pushed nothing for this long has no share of the limits. */
+const serverUs = 120 * usPerSecond
 
 export class LaneRegistry {
   readonly #parts: RegistryParts
@@ -26,6 +34,7 @@ export class LaneRegistry {
   #fullReadAtMs = 0
   #reading: Promise<void> | undefined
   #isReadWanted = false
+  #servers = 1
 
   constructor(parts: RegistryParts) {
     this.#parts = parts
@@ -37,6 +46,11 @@ export class LaneRegistry {
 
   get size(): number {
     return this.#byQueue.size
+  }
+
+  /** The servers that share the limits of the consumers. */
+  get servers(): number {
+    return this.#servers
   }
 
   get(queue: string): ConsumerLane | undefined {
@@ -98,12 +112,27 @@ export class LaneRegistry {
     }
   }
 
+  /** Counts the servers that pushed in the last minutes, with this one. */
+  async countServers(): Promise<void> {
+    const { storage, clock, serverId } = this.#parts
+    const since = addDuration(clock.now(), -serverUs)
+    const writers = await storage().listDeliveryWriters({ since })
+    this.#servers = new Set([...writers, serverId]).size
+    for (const lane of this.lanes) lane.servers = this.#servers
+  }
+
   #put(stored: StoredDelivery, now: Instant): void {
     const { consumer } = stored
     const lane = this.#byQueue.get(consumer.queue)
     if (consumer.type !== 'push') this.#byQueue.delete(consumer.queue)
-    else if (lane === undefined) this.#byQueue.set(consumer.queue, new ConsumerLane(stored, now))
+    else if (lane === undefined) this.#byQueue.set(consumer.queue, this.#createLane(stored, now))
     else lane.update(stored, now)
+  }
+
+  #createLane(stored: StoredDelivery, now: Instant): ConsumerLane {
+    const lane = new ConsumerLane(stored, now)
+    lane.servers = this.#servers
+    return lane
   }
 
   /** Every push is signed, so a new consumer gets a secret before its first push. */

@@ -17,6 +17,8 @@ export type JobOutcome = Readonly<{
   leaseDeadline: Instant
   outcome: DeliveryOutcome
   attempt: NewAttempt | null
+  /** The store writes these if the job dies: its letter has a copy of the payload. */
+  payloadBytes: number
 }>
 
 export type DeliveryChangeCall = Readonly<{
@@ -34,6 +36,8 @@ export type OutcomeWriterParts = Readonly<{
 }>
 
 const outcomesMax = 1_000
+/** Otherwise one write would copy a message a thousand times if a thousand consumers fail. */
+const payloadBytesMax = 16 * 1_024 * 1_024
 /** One batch is written while the next one collects. */
 const writesMax = 2
 const retryMs = 500
@@ -90,7 +94,7 @@ export class OutcomeWriter {
   #start(): void {
     if (isEmpty(this.#waiting) || this.#writes.size >= writesMax) return
     const { outcomes, changes } = this.#waiting
-    const batch = { outcomes: outcomes.splice(0, outcomesMax), changes: changes.splice(0) }
+    const batch = { outcomes: outcomes.splice(0, countBatch(outcomes)), changes: changes.splice(0) }
     const written = this.#write(batch).finally(() => {
       this.#writes.delete(written)
       if (!isEmpty(this.#waiting)) this.#schedule()
@@ -156,6 +160,17 @@ export class OutcomeWriter {
       }
     }
   }
+}
+
+/** At least one. */
+function countBatch(outcomes: readonly JobOutcome[]): number {
+  let [count, bytes] = [0, 0]
+  for (const { payloadBytes } of outcomes) {
+    bytes += payloadBytes
+    if (count === outcomesMax || (count > 0 && bytes > payloadBytesMax)) break
+    count += 1
+  }
+  return count
 }
 
 type SettleCommand = Complete | Retry | Unlease

@@ -59,11 +59,11 @@ export class PushScheduler {
 
   /** How many pushes the consumer may have in progress now, apart from its pushes per second. */
   limitOf(lane: ConsumerLane): number {
-    const { breaker, settings } = lane.delivery
+    const { breaker } = lane.delivery
     const status = readDeliveryStatus(lane.delivery)
     if (lane.isStale || status === 'paused' || status === 'disabled') return 0
     if (breaker.state !== 'closed') return lane.isProbing ? 1 : 0
-    return Math.min(settings.parallelMax ?? this.parallelMax, this.parallelMax)
+    return Math.min(lane.parallelMax ?? this.parallelMax, this.parallelMax)
   }
 
   canStart(lane: ConsumerLane): boolean {

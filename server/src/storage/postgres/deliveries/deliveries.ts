@@ -9,6 +9,7 @@ import type {
   StoredDelivery,
 } from '../../contract/deliveries.ts'
 import { sumFigures, toStoredDelivery } from '../../shared/rows/delivery-rows.ts'
+import { readText } from '../../shared/rows/row-values.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
@@ -107,6 +108,12 @@ export async function recordDeliveryFigures(
     encodeInt8s(figures.map(({ failed }) => failed)),
     encodeTexts(figures.map(({ latencies }) => JSON.stringify(latencies))),
   ])
+}
+
+export async function listDeliveryWriters(connections: Connections, since: number): Promise<string[]> {
+  const text = 'select distinct writer from redrive.webhook_minutes where minute >= $1 order by writer'
+  const rows = await connections.read({ name: 'delivery-writers', text }, [since])
+  return rows.map((row) => readText(row, 'writer'))
 }
 
 export async function sumDeliveryFigures(

@@ -8,7 +8,7 @@ import type {
   StoredDelivery,
 } from '../../contract/deliveries.ts'
 import { sumFigures, toStoredDelivery } from '../../shared/rows/delivery-rows.ts'
-import { readNumber } from '../../shared/rows/row-values.ts'
+import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Database } from '../connection/database.ts'
 import type { Transaction } from '../transaction.ts'
@@ -85,6 +85,11 @@ export function recordDeliveryFigures({ database }: Transaction, command: Record
       JSON.stringify(latencies),
     )
   }
+}
+
+export function listDeliveryWriters(database: Database, since: number): string[] {
+  const sql = 'select distinct writer from webhook_minutes where minute >= ? order by writer'
+  return database.all(sql, since).map((row) => readText(row, 'writer'))
 }
 
 export function sumDeliveryFigures(database: Database, { since, consumer }: FiguresQuery): ConsumerFigures[] {

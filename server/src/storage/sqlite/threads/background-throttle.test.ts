@@ -41,7 +41,7 @@ describe('the background throttle', () => {
     expect(throttle.delayMs(200)).toBeUndefined()
   })
 
-  it('does not pause without foreground writes, and never for long', () => {
+  it('background work does not pause without foreground writes, and never for long', () => {
     const throttle = new BackgroundThrottle<string>()
     throttle.add('work')
     throttle.noteBackgroundWrite(10_000, 0)

@@ -11,7 +11,12 @@ import { readUsage } from '../counts/usage.ts'
 import { verifyCounts } from '../counts/verify.ts'
 import { compareArrivals } from '../counts/verify-arrivals.ts'
 import { listAttempts } from '../deliveries/attempts.ts'
-import { getDelivery, listDeliveries, sumDeliveryFigures } from '../deliveries/deliveries.ts'
+import {
+  getDelivery,
+  listDeliveries,
+  listDeliveryWriters,
+  sumDeliveryFigures,
+} from '../deliveries/deliveries.ts'
 import { getGroupJob, listGroupJobs } from '../groups/group-jobs.ts'
 import { listGroupNotices } from '../groups/lifecycles.ts'
 import { findCauseKey, listCauses } from '../groups/list-causes.ts'
@@ -121,6 +126,7 @@ const handlers = {
   deliveries: (database, { changedSince }) => listDeliveries(database, changedSince),
   delivery: (database, { channelId, consumerId }) => getDelivery(database, channelId, consumerId),
   attempts: (database, { query }) => listAttempts(database, query),
+  'delivery-writers': (database, { since }) => listDeliveryWriters(database, since),
   'delivery-figures': (database, { query }) => sumDeliveryFigures(database, query),
   'next-due': (database) => readNextDueAt(database),
   verify: (database, { isRepairableOnly }) =>

@@ -93,6 +93,7 @@ export type ReadCall =
   | Readonly<{ read: 'delivery'; channelId: string; consumerId: string }>
   | Readonly<{ read: 'attempts'; query: AttemptsQuery }>
   | Readonly<{ read: 'delivery-figures'; query: FiguresQuery }>
+  | Readonly<{ read: 'delivery-writers'; since: Instant }>
   | Readonly<{ read: 'next-due' }>
   /** `isRepairableOnly`: only the counts that `reconcile` can correct. */
   | Readonly<{ read: 'verify'; isRepairableOnly: boolean }>
