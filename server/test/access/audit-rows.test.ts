@@ -1,4 +1,4 @@
-/** Every route that changes something an operator owns writes its audit row in the transaction of the change. */
+/** Every route that changes something an operator owns writes its audit row in the same transaction. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { isReadPermission } from '../../src/api/http/permission.ts'
 import { routes } from '../../src/api/routes.ts'
