@@ -4,6 +4,7 @@ import { KnownError } from '../errors.ts'
 import { type AccessTarget, createServerTarget, type ListedKey, withStoreTarget } from './access-target.ts'
 import type { Context } from './context.ts'
 import { exitCodes } from './exit-codes.ts'
+import { toTable } from './table.ts'
 
 /** `server`: act on a running server, with `key`. Otherwise on the store. */
 export type TargetOptions = Readonly<{ server?: string; key?: string }>
@@ -125,14 +126,4 @@ function readExpiry(text: string | undefined): string | undefined {
     throw new KnownError('SETTING_INVALID', `--expires is ${text}; it must be days such as 90d, or a time`)
   }
   return new Date(at).toISOString()
-}
-
-function toTable(rows: readonly (readonly string[])[]): string[] {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  return rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  )
 }

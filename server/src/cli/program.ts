@@ -2,6 +2,7 @@ import { Command } from 'commander'
 import { type LoadedSettings, loadSettings } from '../config/settings/load-settings.ts'
 import type { SettingName } from '../config/settings/settings.ts'
 import { version } from '../version.ts'
+import { addCausesCommands } from './causes-commands.ts'
 import type { Context } from './context.ts'
 import { addSettingOptions, readFlags } from './setting-options.ts'
 
@@ -79,6 +80,7 @@ export function createProgram(context: Context, finish: (exitCode: number) => vo
   archiveCommand.option('--dry-run', 'Count the letters to move and to remove, but change nothing.')
   archiveCommand.addHelpText('after', storeNotes)
   addAccessCommands(program, add)
+  addCausesCommands(program, add)
   addCheckCommands(program, context, finish)
   addAuditCommands(program.command('audit').description('Check or export the audit log.'), add)
   return program
@@ -104,7 +106,7 @@ function addCheckCommands(program: Command, context: Context, finish: (exitCode:
   })
 }
 
-type AddCommand = (
+export type AddCommand = (
   name: string,
   summary: string,
   isListed: (name: SettingName) => boolean,

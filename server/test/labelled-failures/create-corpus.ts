@@ -7,6 +7,7 @@ import { type CauseDefinition, createWorld, type LabelledFailure } from './cause
 import { createCodeCauses } from './causes/code-formats.ts'
 import { createDotnetCauses } from './causes/dotnet.ts'
 import { createFieldCauses } from './causes/field-formats.ts'
+import { createFrameworkCauses } from './causes/frameworks.ts'
 import { createGoCauses } from './causes/go.ts'
 import { createJavaCauses } from './causes/java.ts'
 import { createNodeCauses } from './causes/node.ts'
@@ -42,6 +43,7 @@ function createCauses(values: Values): CauseDefinition[] {
     createCausesInOtherLanguages,
     createCodeCauses,
     createFieldCauses,
+    createFrameworkCauses,
   ].flatMap((create) => create(world))
 }
 

@@ -48,7 +48,7 @@ describeWebhookServers('broadcasts', settings, ({ server, send, setUp, broadcast
     await setUp('c2', 'k2', 'pull', 'http://two.example/')
     const headers = {
       'X-Broker-Message-ID': 'm',
-      'X-Broker-Metadata-Headers': 'X-Tenant, X-Empty,x-missing',
+      'X-Broker-Metadata-Headers': 'X-Tenant, X-Empty,x-missing,__proto__,constructor',
       'X-Tenant': 'müller',
       'X-Empty': '',
       'Content-Type': 'text/plain; charset=utf-8',

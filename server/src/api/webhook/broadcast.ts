@@ -97,7 +97,10 @@ function readMetadata(request: FastifyRequest): Header[] {
   const names = (readHeader(request, 'x-broker-metadata-headers') ?? '').split(',').map((name) => name.trim())
   const stored = new Map<string, Header>()
   for (const name of names) {
-    const value = request.headers[name.toLowerCase()]
+    // A header named `__proto__` or `constructor` is not a property of every object.
+    const value = Object.hasOwn(request.headers, name.toLowerCase())
+      ? request.headers[name.toLowerCase()]
+      : undefined
     const text = Array.isArray(value) ? value.join(', ') : value
     if (name === '' || text === undefined || text === '') continue
     stored.set(name.toLowerCase(), [name, Uint8Array.from(Buffer.from(text, 'latin1'))])

@@ -3,6 +3,9 @@ import { type SettingsTable, toEnvironmentName } from './settings.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
+/** Variables for flags of single commands: the server that a command calls, and the key for it. */
+const flags: ReadonlySet<string> = new Set(['REDRIVE_SERVER', 'REDRIVE_KEY'])
+
 /**
  * Reads every REDRIVE_* variable, also unknown ones, so that a misspelt variable stops the start. An empty
  * variable counts as not set, because `REDRIVE_PORT=${PORT}` in a compose file leaves it empty.
@@ -12,7 +15,8 @@ export function readEnvironment(names: readonly string[], environment: Environme
   return Object.entries(environment)
     .filter(
       ([variable]) =>
-        nameOf.has(variable) || (variable.startsWith('REDRIVE_') && !variable.startsWith('REDRIVE_TEST_')),
+        nameOf.has(variable) ||
+        (variable.startsWith('REDRIVE_') && !variable.startsWith('REDRIVE_TEST_') && !flags.has(variable)),
     )
     .filter(([variable, text]) => !isServiceLink(variable, text ?? '', environment))
     .filter(([, text]) => text !== undefined && text !== '')

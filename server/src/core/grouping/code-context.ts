@@ -9,6 +9,9 @@ export const shortCode = /^[A-Z]{1,4}[0-9]{1,4}$/
 
 export function isCodeByContext(word: string, context: Context): boolean {
   if (/^(?:[0-9]{2}[A-Z][0-9]{2}|[0-9][A-Z][0-9]{3})$/.test(word)) return true
+  // The reason of Active Directory: LdapErr: DSID-…, comment: …, data 52e.
+  if (/^[0-9a-f]{3,4}$/.test(word) && context.before === 'data' && context.text.includes('LdapErr'))
+    return true
   return isDatabaseCode(word, context) || isErrno(word, context) || isStatus(word, context)
 }
 

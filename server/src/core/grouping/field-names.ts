@@ -1,7 +1,7 @@
 /** Names of fields that validators write in front of a verb: `"order.email" is required`. */
 
 const verbAhead =
-  /^["'`]? (?:must|should|is (?:a )?(?:required|missing|mandatory)|(?:can(?:not|['’]t)|may not|shall not) be (?:null|blank|empty|undefined|missing)|is not allowed to be)\b/
+  /^["'`]? (?:must|should|is (?:a )?(?:required|missing|mandatory)|(?:can(?:not|['’]t)|may not|shall not) be (?:null|blank|empty|undefined|missing)|is not allowed to be|field|property|column|attribute|parameter|argument|tag)\b/
 
 /** Whether the word that ends at this place is what a rule is about. */
 export function isFieldAhead(text: string, end: number): boolean {

@@ -20,6 +20,7 @@ import {
   mayNameProgram,
   namesProgram,
   textKeys,
+  typeNames,
   units,
   vendorCode,
 } from './words.ts'
@@ -156,7 +157,7 @@ class Masker {
     const sign = this.#text[this.#at] as string
     const ahead = this.#text.slice(this.#at + 1, this.#at + 120)
     const isSql = /^\s*(?:select|insert|update|delete|merge|replace) \S/i.test(ahead)
-    const isValue = sign === '(' && (this.#output.endsWith(')=') || this.#output.endsWith('contains '))
+    const isValue = sign === '(' && /(?:\)=|contains |value is )$/.test(this.#output)
     this.#output += sign
     if (isSql || isValue) {
       this.#at = this.#findClose(sign)
@@ -215,7 +216,8 @@ class Masker {
     if (/^(?:[A-Z]+ )?[a-z][a-z0-9+.-]*:\/\//.test(content)) return undefined
     const code = this.#findQuotedCode(content, close, isName && showNumbered(content) !== '<id>')
     if (code !== undefined) return this.#addCode(code)
-    if (isName && this.#mayNameProgram(content)) {
+    const isModule = /^module$/i.test(this.#before) && /^[@.\w/-]+$/.test(content)
+    if (isModule || (isName && this.#mayNameProgram(content))) {
       this.#remember('')
       return content
     }
@@ -246,7 +248,8 @@ class Masker {
    */
   #mayNameProgram(content: string): boolean {
     if (showNumbered(content) === '<id>') return false
-    if (this.#isAfter(mayNameProgram) || /\bnamed? $/i.test(this.#output)) return true
+    if (typeNames.has(content) || this.#isAfter(mayNameProgram) || /\bnamed? $/i.test(this.#output))
+      return true
     return (isCamelCase(content) && !/[=:] ?$/.test(this.#output)) || content.length + 2 === this.#text.length
   }
 
@@ -296,7 +299,7 @@ class Masker {
     this.#output += lead
     const word = text.slice(lead.length)
     const url = word.includes('://') ? word.search(/[A-Za-z][A-Za-z0-9+.-]{0,30}:\/\//) : -1
-    const split = url < 0 ? findSplit(word) : 0
+    const split = url < 0 ? findSplit(word, this.#text.slice(this.#at, this.#at + 9)) : 0
     const classEnd = classAndId.exec(word)?.[1]?.length ?? 0
     if (url >= 0) {
       if (url > 0) this.#putWord(word.slice(0, url))
@@ -319,6 +322,8 @@ class Masker {
   /** How a word without parts is shown. May change the end of the output. */
   #show(word: string): string {
     if (this.#isCode(word)) return this.#addCode(word)
+    if (this.#before === 'constant' && enumConstant.test(word))
+      return this.#toMask(word.replace(/[^.$]+$/, '<text>'))
     if (/[/.\]]/.test(word) && isFieldAhead(this.#text, this.#at)) {
       const path = toFieldPath(word)
       if (path !== undefined) return this.#addCode(path)
@@ -413,6 +418,8 @@ class Masker {
 
 /** The name of a parameter follows: invalid value given for "limit". */
 const valueFor = /\b(?:provided|given|supplied|specified|configured|allowed|expected|accepted) for ["'`]?$/i
+/** No enum constant com.example.Status.LOST: the last name is the value that was not found. */
+const enumConstant = /^(?:[a-z_]\w*\.)+(?:[A-Z]\w*[.$])+\w+$/
 const quotedName = /^[\p{L}_$@#][\p{L}\p{N}_$.@:-]{0,99}$/u
 const classAndId = /^((?:[A-Za-z_$][\w$]*\.)+[A-Z][\w$]*)#[\w-]+$/
 const email = /^[^@\s=:/]{1,64}@[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N}_-]+)+$/u
@@ -436,7 +443,7 @@ function isConstant(word: string): boolean {
 }
 
 function isCamelCase(text: string): boolean {
-  return /^[a-z]+(?:[A-Z][a-z]+)+$/.test(text)
+  return /^[a-z]{2,}(?:[A-Z][a-z]{2,})+$/.test(text)
 }
 
 /** A qualified name or a call of the program: com.example.Price.amount(), Order#total. */
@@ -476,7 +483,7 @@ function isEnding(code: number): boolean {
 }
 
 /** The sign that separates a key from its value; 0 if the word has no parts. */
-function findSplit(word: string): number {
+function findSplit(word: string, after: string): number {
   if (!/[=:#]/.test(word)) return 0
   const equals = word.indexOf('=')
   if (equals > 0) return equals
@@ -488,7 +495,8 @@ function findSplit(word: string): number {
   if (isTimeOrAddress || /^[A-Za-z]:[\\/]/.test(word)) return 0
   const isHostAndPort =
     /^[\w.-]+:[0-9]{1,5}$/.test(word) && (isHost(word) || /[.-]/.test(word.slice(0, colon)))
-  return isHostAndPort ? 0 : colon
+  // A number with a unit is no port: orders-7:120240 ms.
+  return isHostAndPort && !/^ (?:ms|s|sec|seconds|bytes)\b/.test(after) ? 0 : colon
 }
 
 /** An apostrophe within a word neither opens nor closes a quoted text. */

@@ -103,12 +103,14 @@ const oddMin = 16
 
 /** A name in camel case, or a qualified name of a class. */
 const symbol =
-  /^\p{Ll}+(?:\p{Lu}\p{Ll}+)+$|^(?:[\p{L}_$][\p{L}\p{N}_$]*(?:\.|::|\\))+\p{Lu}[\p{L}\p{N}_$]*$|^\p{Lu}[\p{L}\p{N}_$]*(?:\.|::|\\)[\p{L}_$][\p{L}\p{N}_$.]*$/u
+  /^\p{Ll}+(?:\p{Lu}\p{Ll}+)+$|^(?:\p{Lu}\p{Ll}+){3,}$|^(?:[\p{L}_$][\p{L}\p{N}_$]*(?:\.|::|\\))+\p{Lu}[\p{L}\p{N}_$]*$|^\p{Lu}[\p{L}\p{N}_$]*(?:\.|::|\\)[\p{L}_$][\p{L}\p{N}_$.]*$/u
 
 function classify(word: string, isSentenceStart: boolean): TokenKind {
   if (word === hole || word === longHole) return 'hole'
   if (word.startsWith('<')) return 'mask'
   if (symbol.test(word)) return 'symbol'
+  // Names of errors, and of companies: AccessDenied, PayPal.
+  if (/^\p{Lu}\p{Ll}+\p{Lu}\p{Ll}+$/u.test(word)) return 'word'
   if (/^\p{Ll}+(?:[-_]\p{Ll}+){2,}$/u.test(word) && word.includes('-')) return 'value'
   if (/^[\p{Lu}]{2,}(?:-[\p{Lu}]+)*$/u.test(word) && !isSentenceStart) return 'name'
   if (/^\p{Ll}+-\p{Ll}+$/u.test(word)) return 'name'

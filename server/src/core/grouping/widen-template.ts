@@ -86,7 +86,11 @@ export function widenTemplate(
   const pairs = alignTokens(a, b)
   if (pairs.length < longest * rule.similarityMin) return rule.mayBeFreeText ? anyMessage : undefined
   const places = findDifferences(a, b, pairs)
-  const needed = places.map((place) => (rule.isLoose ? countValuesLoosely(place) : countValuesNeeded(place)))
+  // Words that only one of them has, on both sides: another sentence, and not an optional part.
+  const areReplaced = places.some(({ a }) => a.length === 0) && places.some(({ b }) => b.length === 0)
+  const needed = places.map((place) =>
+    rule.isLoose ? countValuesLoosely(place, areReplaced) : countValuesNeeded(place),
+  )
   if ((!rule.isLoose && needed.length > placesMax) || needed.includes(undefined)) return undefined
   const tokens = pairs.map(([inA, inB]) => mergeEqual(a[inA] as Token, b[inB] as Token))
   // From the end, because each hole moves the words behind it.
@@ -147,10 +151,12 @@ function countValuesNeeded({ a, b }: DifferingWords): number | undefined {
 }
 
 /** The function that throws is known to be the same. */
-function countValuesLoosely(place: DifferingWords): number | undefined {
+function countValuesLoosely(place: DifferingWords, areReplaced: boolean): number | undefined {
   const { a, b } = place
   if (a.length === 1 && b.length === 1) return countValuesNeeded(place)
-  return valuesNeeded.data
+  const isPlain = ({ kind }: Token) => kind === 'word' || kind === 'symbol'
+  const isOptional = !areReplaced && (a.length === 0 || b.length === 0)
+  return !isOptional && [...a, ...b].every(isPlain) ? valuesNeeded.word : valuesNeeded.data
 }
 
 /** `1 error`, `2 errors`. */

@@ -36,7 +36,13 @@ export const namesProgram = toSet(`field fields property properties column colum
 export const mayNameProgram =
   toSet(`key index function method class type variable header option schema module setting
   identifier member element tag enum flag required missing undefined collection view trigger sequence procedure role
-  permission scope claim`)
+  permission scope claim placeholder bean operation operator dependency`)
+
+/** Names of types, which messages quote. */
+export const typeNames =
+  toSet(`int integer long short byte float double decimal number str string text char bool boolean bytes list tuple
+  set dict map array object function symbol bigint null none nil NoneType undefined date datetime timestamp uuid
+  uint int32 int64 u32 u64 i32 i64 f64 struct slice interface`)
 
 /** Keys whose quoted value is text to be read like the message itself. */
 export const textKeys = toSet(`message msg detail details title error err error_description description reason
