@@ -22,13 +22,10 @@ import { kafka } from './0010_kafka.ts'
 import { namespaces } from './0011_namespaces.ts'
 import { causes } from './0012_causes.ts'
 import { deliveries } from './0013_deliveries.ts'
-import { limits } from './0014_limits.ts'
-import { messagePruning } from './0015_message-pruning.ts'
-import { kafkaHolds } from './0016_kafka-holds.ts'
-import { workers } from './0017_workers.ts'
-import { alerts } from './0018_alerts.ts'
-import { causesAfterMerge } from './0019_causes-after-merge.ts'
-import { queueDeletions } from './0020_queue-deletions.ts'
+import { messagePruning } from './0014_message-pruning.ts'
+import { workers } from './0015_workers.ts'
+import { alerts } from './0016_alerts.ts'
+import { queueDeletions } from './0017_queue-deletions.ts'
 
 /** Marks a file as ours ("Rdrv"), so that another program's database is never migrated by mistake. */
 const applicationId = 0x52647276
@@ -47,13 +44,10 @@ export const migrations: readonly Migration[] = [
   { name: '0011_namespaces', sql: namespaces },
   { name: '0012_causes', sql: causes },
   { name: '0013_deliveries', sql: deliveries },
-  { name: '0014_limits', sql: limits },
-  { name: '0015_message-pruning', sql: messagePruning },
-  { name: '0016_kafka-holds', sql: kafkaHolds },
-  { name: '0017_workers', sql: workers },
-  { name: '0018_alerts', sql: alerts },
-  { name: '0019_causes-after-merge', sql: causesAfterMerge },
-  { name: '0020_queue-deletions', sql: queueDeletions },
+  { name: '0014_message-pruning', sql: messagePruning },
+  { name: '0015_workers', sql: workers },
+  { name: '0016_alerts', sql: alerts },
+  { name: '0017_queue-deletions', sql: queueDeletions },
 ]
 
 /** The record of the migrations that a file ran. It is created by this program, not by a migration. */

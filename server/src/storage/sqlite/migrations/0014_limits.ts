@@ -1,2 +1,0 @@
-/** Quotas of namespaces and redaction rules of queues. */
-export const limits = ''

@@ -1,2 +1,0 @@
-/** The repair of groups. */
-export const causesAfterMerge = ''
