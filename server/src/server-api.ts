@@ -6,14 +6,14 @@ import { createTestHookRoutes } from './api/test-hooks/routes.ts'
 import { toGateway } from './config/webhook-gateway.ts'
 import { toDate } from './core/time/instant.ts'
 import type { Kafka } from './drivers/kafka/kafka.ts'
-import { readHealth } from './ops/health/health.ts'
 import { labelValuesMax } from './ops/metrics/labelled-totals.ts'
 import { readLetterFigures } from './ops/metrics/letter-metrics.ts'
 import { createMetrics } from './ops/metrics/metrics.ts'
 import type { Watching } from './ops/watching/watching.ts'
 import { createApiAccess, type ServerTls } from './server-access.ts'
 import type { ServerClock } from './server-clock.ts'
-import { listLags, toKafkaCheck } from './server-kafka.ts'
+import { createHealthReports } from './server-health.ts'
+import { toKafkaFigures } from './server-kafka.ts'
 import type { BackgroundLoops } from './server-loops.ts'
 import type { ServerOptions } from './server-options.ts'
 import type { StoreParts } from './server-store.ts'
@@ -21,38 +21,19 @@ import type { ServerTracing } from './server-tracing.ts'
 import { toWebhookOptions } from './server-webhooks.ts'
 import { version } from './version.ts'
 export function createServerApi(
-  { settings, store, log, collectReports }: ServerOptions,
-  {
-    connection,
-    clockSkew,
-    letterTotals,
-    accessTotals,
-    storeWrites,
-    engine,
-    letters,
-    access,
-    webhooks,
-    peekWebhooks,
-    pushMetrics,
-  }: StoreParts,
-  { reconciler, letterLoops }: BackgroundLoops,
+  options: ServerOptions,
+  parts: StoreParts,
+  loops: BackgroundLoops,
   kafka: Kafka,
   watching: Watching,
   clock: ServerClock,
   tls: ServerTls | undefined,
   traced: ServerTracing | undefined,
 ): ReturnType<typeof createApi> {
-  const readStoreState = () => {
-    const { isUp, publicReason, checkedAt } = connection.state()
-    return { isUp, reason: publicReason, checkedAt }
-  }
-  const checks = [
-    { name: 'queues:storage', componentType: 'datastore', read: readStoreState },
-    // A SQLite store has no clock to compare with.
-    ...(store.kind === 'postgres'
-      ? [{ name: 'clock:offset', componentType: 'system', read: clockSkew.state } as const]
-      : []),
-  ] as const
+  const { settings, store, log, collectReports } = options
+  const { connection, letterTotals, accessTotals, storeTimes, engine, letters, access, webhooks } = parts
+  const { clockSkew, peekWebhooks, pushMetrics } = parts
+  const { reconciler, letterLoops } = loops
   return createApi({
     version,
     clock,
@@ -74,7 +55,7 @@ export function createServerApi(
     access,
     kafka,
     watching,
-    health: () => readHealth([...checks, ...kafka.health().map(toKafkaCheck)], version),
+    ...createHealthReports(options, parts, loops, kafka, watching),
     createMetrics: (countConnections) =>
       createMetrics({
         version,
@@ -84,7 +65,7 @@ export function createServerApi(
         readLetters: async () => readLetterFigures(connection.storage()),
         letterTotals,
         accessTotals,
-        storeWrites,
+        storeTimes,
         pushes: pushMetrics,
         ...(traced !== undefined && { spans: traced.metrics }),
         readDeadJobs: async () => connection.storage().listConsumerCounts(),
@@ -92,7 +73,9 @@ export function createServerApi(
         countConnections,
         readClockOffsetSeconds: clockSkew.readOffsetSeconds,
         getReconcileState: reconciler.state,
-        ...(kafka.clusters.length > 0 && { listKafkaLags: () => listLags(kafka) }),
+        ...(kafka.clusters.length > 0 && { kafka: toKafkaFigures(kafka) }),
+        peekWatchReport: watching.peekReport,
+        ...(watching.redis().isConfigured && { isRedisUp: () => watching.redis().reason === null }),
         ...(collectReports !== undefined && { collectReports }),
       }),
     ...createApiAccess(settings, access, (reason) => accessTotals.internal.add(reason, 1)),

@@ -31,8 +31,9 @@ export function createServerWatching(
     expected: toExpectedWorkers(settings),
     thresholds: toLagThresholds(settings),
     listLags: () => listLags(kafka),
-    redis: createRedis(options, engine, clock, owner),
+    redis: settings.read_only ? noRedis : createRedis(options, engine, clock, owner),
     workersMax: settings['workers.count_max'],
+    isReadOnly: settings.read_only,
     log,
   })
   onEngineEvent(watching.count)

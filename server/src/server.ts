@@ -59,10 +59,10 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const owner = store.kind === 'postgres' ? randomUUID() : 'the only server'
   const traced = await createServerTracing(options)
   const parts = createStoreParts(options, clock, owner, traced?.tracing)
-  const loops = createBackgroundLoops(options, parts, clock, owner)
   const kafka = createKafkaDriver(options, parts, clock, traced?.tracing)
   const watchingParts = createServerWatching(options, parts, kafka, clock, owner)
   const { watching, watchingLoop } = watchingParts
+  const loops = createBackgroundLoops(options, parts, clock, owner, watching.countComparison)
   const { app, drain, metrics } = await createServerApi(
     options,
     parts,
@@ -93,8 +93,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     loops.letterLoops.start()
     loops.keyUseLoop.start()
     kafka.start()
-    watchingLoop.start()
   }
+  watchingLoop.start()
   const stopServer = createStop(app, drain, parts, loops, kafka, watchingParts, log)
   const stop: RunningServer['stop'] = async (graceMs) => {
     void tlsLoop?.stop()

@@ -5,6 +5,7 @@ import type { Kafka } from '../drivers/kafka/kafka.ts'
 import type { Webhooks } from '../drivers/webhook/webhooks.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Letters } from '../letters/letters.ts'
+import type { ActuatorHealth } from '../ops/health/actuator-health.ts'
 import type { Health } from '../ops/health/health.ts'
 import type { Logger } from '../ops/log/log.ts'
 import type { Metrics } from '../ops/metrics/metrics.ts'
@@ -44,6 +45,8 @@ export type ApiContext = Readonly<{
   kafka: Pick<Kafka, 'clusters' | 'health' | 'listFigures' | 'listReaders'>
   watching: Pick<Watching, 'rules' | 'receive' | 'readFindings' | 'peekReport'>
   health: () => Health
+  /** The report with everything that the server watches. */
+  readActuator: () => ActuatorHealth
   metrics: Pick<Metrics, 'contentType' | 'render'>
   /** For the sessions of browsers. */
   signIn: Readonly<{ isRequired: boolean; isSecure(request: IncomingMessage): boolean }>

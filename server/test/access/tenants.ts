@@ -14,12 +14,9 @@ import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
 import { KnownError } from '../../src/errors.ts'
 import { createLetters } from '../../src/letters/create-letters.ts'
-import { createLetterTotals } from '../../src/ops/metrics/letter-totals.ts'
-import { createMetrics } from '../../src/ops/metrics/metrics.ts'
-import { createPushMetrics } from '../../src/ops/metrics/push-metrics.ts'
-import { createStoreWriteTimes } from '../../src/ops/metrics/store-write-times.ts'
 import type { Storage } from '../../src/storage/contract/storage.ts'
 import { noWatching } from '../http/no-watching.ts'
+import { createTestMetrics } from '../http/test-metrics.ts'
 import { createReadableLog, testSettings } from '../http/test-server.ts'
 
 export const tenants = ['north', 'south'] as const
@@ -77,22 +74,9 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
     webhooks: () => webhooks,
     kafka: { clusters: [], health: () => [], listFigures: () => [], listReaders: async () => [] },
     watching: noWatching,
+    readActuator: () => ({ status: 'UP', components: {} }),
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
-    createMetrics: (countConnections) =>
-      createMetrics({
-        version: '0.0.0-test',
-        storeKind: 'memory',
-        isStoreUp: () => true,
-        readCounts: async () => [],
-        readLetters: async () => ({ letters: [], classes: new Map(), campaigns: [] }),
-        letterTotals: createLetterTotals(),
-        storeWrites: createStoreWriteTimes(),
-        pushes: createPushMetrics(),
-        readDispatch: () => undefined,
-        countConnections,
-        readClockOffsetSeconds: () => null,
-        getReconcileState: () => ({ at: null, differences: 0, differencesTotal: 0 }),
-      }),
+    createMetrics: createTestMetrics,
     isLocalOnly: true,
     authorize,
     log,

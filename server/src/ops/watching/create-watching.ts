@@ -8,16 +8,16 @@ import {
 import { findLags, type GroupLagFact, type LagThreshold } from '../../core/watching/lag.ts'
 import type { Heartbeat, WorkerRules } from '../../core/watching/worker.ts'
 import type { Engine } from '../../engine/engine.ts'
-import type { StoreReads } from '../../storage/contract/storage.ts'
 import type { Logger } from '../log/log.ts'
-import { evaluate, sortFindings, type WatchReport } from './evaluate.ts'
+import { comparisonsTotal, createCountDrift, driftTotal } from './count-drift.ts'
+import { countFinding, evaluate, sortFindings, type WatchedStorage, type WatchReport } from './evaluate.ts'
 import { createEventTotals } from './event-totals.ts'
 import { createHeartbeatBuffer } from './heartbeats/heartbeat-buffer.ts'
 import type { RedisObserver } from './heartbeats/redis-observer.ts'
 import { findingsMax, type Watching } from './watching.ts'
 
 export type WatchingParts = Readonly<{
-  storage: () => Pick<StoreReads, 'listWorkers' | 'readWatchRecords'>
+  storage: () => WatchedStorage
   engine: () => Pick<Engine, 'write'>
   clock: Clock
   rules: WorkerRules
@@ -27,6 +27,8 @@ export type WatchingParts = Readonly<{
   listLags: () => readonly GroupLagFact[]
   redis: RedisObserver
   workersMax: number
+  /** The server only evaluates the rules: other servers write the heartbeats. */
+  isReadOnly?: boolean
   log: Logger
 }>
 
@@ -34,28 +36,14 @@ export type WatchingParts = Readonly<{
 const heartbeatsPerWrite = 1_000
 
 export function createWatching(parts: WatchingParts): Watching {
-  const { clock, rules, expected, redis, workersMax, log } = parts
+  const { clock, rules, expected, redis, workersMax } = parts
   let report: WatchReport | null = null
-  let refusedBefore = 0
   const totals = createEventTotals()
   const lagFindings = createLagFindings(parts)
+  const countDrift = createCountDrift()
   const observed = ['http', ...expected.map(nameExpectation)]
 
-  const record = async (heartbeats: readonly Heartbeat[], names: readonly string[]) => {
-    const [result] = await parts
-      .engine()
-      .write([{ op: 'record-heartbeats', heartbeats, observed: names, now: clock.now(), workersMax }])
-    warnOfRefused(result.refused.length)
-    return result
-  }
-  const warnOfRefused = (count: number): void => {
-    if (count > 0 && refusedBefore === 0)
-      log.warn(
-        { workers_max: workersMax },
-        'THERE ARE MORE WORKERS THAN workers.count_max: some are not watched',
-      )
-    refusedBefore = count
-  }
+  const record = createRecord(parts)
   const buffer = createHeartbeatBuffer((heartbeats) => record(heartbeats, ['http']), workersMax)
   const writeTotals = async (): Promise<void> => {
     const taken = totals.take()
@@ -80,7 +68,7 @@ export function createWatching(parts: WatchingParts): Watching {
   const read = async (): Promise<WatchReport> => {
     const now = clock.now()
     const found = await evaluate({ storage: parts.storage(), rules, expected, now })
-    return lagFindings.addTo(found, redis, now)
+    return lagFindings.addTo({ ...found, countDrift: countDrift.read(found.records.totals) }, redis, now)
   }
   return {
     rules,
@@ -90,7 +78,15 @@ export function createWatching(parts: WatchingParts): Watching {
       return { refused: await buffer.add(received) }
     },
     count: totals.count,
+    countComparison: (differences) => {
+      totals.add({ name: comparisonsTotal, label: '', count: 1 })
+      if (differences > 0) totals.add({ name: driftTotal, label: '', count: differences })
+    },
     pass: async () => {
+      if (parts.isReadOnly === true) {
+        report = await read()
+        return
+      }
       await buffer.flush()
       await recordRedis()
       await record([], observed)
@@ -106,6 +102,25 @@ export function createWatching(parts: WatchingParts): Watching {
       await Promise.allSettled([buffer.flush(), writeTotals()])
       await redis.close()
     },
+  }
+}
+
+/** Writes heartbeats and the clocks of what was observed. */
+function createRecord({ engine, clock, workersMax, log }: WatchingParts) {
+  let refusedBefore = 0
+  const warnOfRefused = (count: number): void => {
+    if (count > 0 && refusedBefore === 0)
+      log.warn(
+        { workers_max: workersMax },
+        'THERE ARE MORE WORKERS THAN workers.count_max: some are not watched',
+      )
+    refusedBefore = count
+  }
+  return async (heartbeats: readonly Heartbeat[], observed: readonly string[]) => {
+    const command = { op: 'record-heartbeats', heartbeats, observed, now: clock.now(), workersMax } as const
+    const [result] = await engine().write([command])
+    warnOfRefused(result.refused.length)
+    return result
   }
 }
 
@@ -140,7 +155,7 @@ function createLagFindings({ thresholds, listLags }: WatchingParts) {
       const added = [...lags, ...down]
       if (added.length === 0) return report
       const findingCounts = new Map(report.findingCounts)
-      for (const { rule } of added) findingCounts.set(rule, (findingCounts.get(rule) ?? 0) + 1)
+      for (const finding of added) countFinding(findingCounts, finding)
       const findings = sortFindings([...report.findings, ...added]).slice(0, findingsMax)
       return { ...report, findings, findingCounts }
     },

@@ -135,6 +135,7 @@ type QueueReads = Pick<
   | 'listItems'
   | 'listArchive'
   | 'countOpenSince'
+  | 'readOldestOpen'
 >
 
 function scopeQueueReads(
@@ -163,6 +164,7 @@ function scopeQueueReads(
     listItems: (query) => inQueue(query.queue, [], () => storage.listItems(query)),
     listArchive: (query) => inQueue(query.queue, [], () => storage.listArchive(query)),
     countOpenSince: async (since, queues) => storage.countOpenSince(since, await selectNames(queues)),
+    readOldestOpen: async (queues) => storage.readOldestOpen(await selectNames(queues)),
   }
 }
 
