@@ -164,7 +164,9 @@ describe('the actuator health of two servers', needsOf('PostgreSQL'), () => {
       const [first = servers[0]] = servers
       if (first === undefined) throw new Error('there is no server')
       await sendRequest(`${first.url}/api/v1/queues`, 'POST', { name: 'orders' })
-      await sendRequest(`${first.url}/api/v1/queues/orders/items`, 'POST', { items: [{ payload: { text: 'x' } }] })
+      await sendRequest(`${first.url}/api/v1/queues/orders/items`, 'POST', {
+        items: [{ payload: { text: 'x' } }],
+      })
       for (const { url } of servers)
         await untilHealth(url, ({ components }) => components.workers !== undefined)
       const drifts = servers.map(({ url }) =>

@@ -75,7 +75,7 @@ function createTotals(registry: Registry): Set {
 function createHeartbeats(registry: Registry): Set {
   const gauge = new Gauge({
     name: 'worker_heartbeat_timestamp',
-    help: 'Unix time of the last heartbeat of a worker that did not stop, by the clock of the store. (others): the oldest of the workers without a series.',
+    help: 'Unix time of the last heartbeat of a worker that runs or is missing, by the clock of the store. (others): the oldest of the workers without a series.',
     labelNames: ['worker', 'worker_instance', 'namespace'],
     registers: [registry],
   })

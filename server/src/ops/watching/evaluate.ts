@@ -29,7 +29,7 @@ export type WatchReport = Readonly<{
   /** Workers by type and state. */
   workerCounts: ReadonlyMap<string, Readonly<Record<WorkerState, number>>>
   workerCount: number
-  /** Workers that did not stop, those that are missing first, at most `heartbeatsMax`. */
+  /** Workers that run or are missing, the missing ones first, at most `heartbeatsMax`. */
   heartbeats: readonly WorkerHeartbeatTime[]
   /** The oldest heartbeat of a type whose workers are not all in `heartbeats`. */
   otherHeartbeats: ReadonlyMap<string, Instant>
@@ -108,7 +108,7 @@ class Sums {
     counts[state]++
     this.#workerCounts.set(worker.type, counts)
     if (state === 'MISSING') this.#missing.push(worker)
-    else if (state !== 'STOPPED') this.#present.push(worker)
+    else if (state === 'RUNNING') this.#present.push(worker)
     const isOver = isForgettable(worker, clock, this.#rules)
     if (isOver && this.#forgettable.length < forgottenPerPass) this.#forgettable.push(worker)
     const finding = findOfWorker(worker, clock, this.#rules)
