@@ -43,8 +43,8 @@ export type Route<S extends RouteSchema = RouteSchema> = Readonly<{
   path: string
   permission: Permission
   /**
-   * Of a public route: identifies the caller if the request has a credential. A credential that is refused,
-   * or that cannot be checked now, is that of nobody.
+   * A public route with this mark identifies the caller if the request has a credential. A credential that is
+   * refused, or that cannot be checked now, is that of nobody.
    */
   isCallerOptional?: boolean
   /** A second permission that depends on the content of the request. */

@@ -1,5 +1,5 @@
 /**
- * Metrics of dead letters and campaigns. What comes from the exact counts of the store is the same on every
+ * Metrics of dead letters and campaigns. Figures from the exact counts of the store are the same on every
  * server. The counters of `LetterTotals` count the actions of this server only.
  */
 import { Counter, Gauge, type Registry } from 'prom-client'
@@ -20,7 +20,7 @@ export type LetterFigures = Readonly<{
   letters: readonly LetterCount[]
   classes: ReadonlyMap<string, string>
   campaigns: readonly Readonly<{ id: string; state: string; counts: CampaignCounts }>[]
-  /** Of the dead queues that accepted the most letters; one entry without a name has all others. */
+  /** The dead queues that accepted the most letters; one entry without a name has all others. */
   arrivals: readonly QueueCounts[]
   oldest: readonly OldestOpen[]
 }>
