@@ -6,6 +6,7 @@ import { createCaller } from '../../src/api/http/caller.ts'
 import { toHttpLimits } from '../../src/api/http/connections/http-limits.ts'
 import type { Authorize } from '../../src/api/http/permission.ts'
 import { toDeliveryRules, toDispatchRules } from '../../src/config/delivery-rules.ts'
+import type { Finding } from '../../src/core/watching/findings.ts'
 import type { Identity } from '../../src/core/access/identity.ts'
 import { grantablePermissions } from '../../src/core/access/permissions.ts'
 import { systemNamespace } from '../../src/core/items/queue.ts'
@@ -76,7 +77,7 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
     access: () => access,
     webhooks: () => webhooks,
     kafka: { clusters: [], health: () => [], listFigures: () => [], listReaders: async () => [] },
-    watching: noWatching,
+    watching: { ...noWatching, readFindings: async () => tenants.map(createFinding) },
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
     createMetrics: (countConnections) =>
       createMetrics({
@@ -126,6 +127,12 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
       await letters.close()
     },
   }
+}
+
+function createFinding(namespace: Tenant): Finding {
+  const subject = `${namespace}-worker/one`
+  const message = `secret of ${namespace}`
+  return { rule: 'worker-missing', severity: 'CRITICAL', subject, namespace, since: 0, message }
 }
 
 function createTestWebhooks(storage: Storage, engine: Engine): Webhooks {
