@@ -117,7 +117,8 @@ describeStores('alerts', (given) => {
       anAlert('2', ended(noon + hour)),
       anAlert('3', { ...ended(noon - hour), isTracked: true }),
     )
-    const prune = (keptMax: number) => ({ op: 'prune-alerts', before: noon, keptMax, countMax: 1_000 }) as const
+    const prune = (keptMax: number) =>
+      ({ op: 'prune-alerts', before: noon, keptMax, countMax: 1_000 }) as const
     expect((await given.run(prune(1_000))).removed).toBeGreaterThanOrEqual(1)
     expect(await list()).toEqual(['3', '2'])
     await given.run(prune(0))

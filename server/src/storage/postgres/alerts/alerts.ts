@@ -10,7 +10,7 @@ import type {
 import { alertChanged } from '../../shared/alert-refusals.ts'
 import { toAlertCount, toStoredAlert } from '../../shared/rows/alert-rows.ts'
 import { readText } from '../../shared/rows/row-values.ts'
-import { type Row, prepareStatement, type Statement } from '../connection/connection.ts'
+import { prepareStatement, type Row, type Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import type { Transaction } from '../transaction.ts'
