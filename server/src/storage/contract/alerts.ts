@@ -39,7 +39,7 @@ export type StoredAlertConfig = Readonly<{
   /** Grows by 1 with each `put-alert-config`. */
   version: number
   document: Readonly<Record<string, unknown>>
-  /** What must not be shown: a signing secret, a token, an address with a token in it. */
+  /** Must not be shown: a signing secret, a token, an address with a token in it. */
   secret: string | null
 }>
 
@@ -73,10 +73,12 @@ export type DeleteAlertConfig = Readonly<{
 export const alertStates = ['pending', 'firing', 'resolved'] as const
 export type AlertState = (typeof alertStates)[number]
 
-/**
- * ops/alerts/alert-document.ts encodes and decodes the document. The other columns are in it, too, so that
- * alerts can be found by them.
- */
+/** The title and the error are from letters, so readers without content see them redacted. */
+export type AlertDocument = Readonly<
+  Record<string, unknown> & { groupTitle?: string | null; sampleError?: string | null }
+>
+
+/** ops/alerts/stored-alert.ts encodes and decodes alerts. */
 export type StoredAlert = Readonly<{
   /** Grows with time. */
   id: string
@@ -84,7 +86,7 @@ export type StoredAlert = Readonly<{
   version: number
   namespace: string
   rule: string
-  /** What the alert is about, unique among the tracked alerts of a rule in a namespace. */
+  /** The queue, worker or other thing that the alert is about, unique among the tracked alerts of a rule in a namespace. */
   subject: string
   queue: string | null
   severity: string
@@ -93,7 +95,7 @@ export type StoredAlert = Readonly<{
   isTracked: boolean
   startedAt: Instant
   endedAt: Instant | null
-  document: Readonly<Record<string, unknown>>
+  document: AlertDocument
 }>
 
 /**

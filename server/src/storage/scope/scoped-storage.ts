@@ -27,6 +27,7 @@ export function scopeStorage(storage: StoreReads, namespaces: readonly string[])
     ...scopeLetterReads(storage, queues, namespaces),
     ...scopeCampaignReads(storage, namespaces),
     ...scopeDriverReads(storage, namespaces),
+    ...scopeAlertReads(storage, namespaces),
     listWorkers: async (query) =>
       storage.listWorkers({ ...query, namespaces: intersectScope(namespaces, query.namespaces) }),
     listAudit: async (query) =>
@@ -71,7 +72,6 @@ function scopeServerReads(storage: StoreReads): ServerReads {
     readAccessState: () => storage.readAccessState(),
     listAccess: (query) => storage.listAccess(query),
     readHolder: (credential) => storage.readHolder(credential),
-    ...scopeAlertReads(storage, namespaces),
     // The clocks of the sources. Retries and totals are read by the metrics only.
     readWatchRecords: async () => ({ ...(await storage.readWatchRecords()), retries: [], totals: [] }),
   }
