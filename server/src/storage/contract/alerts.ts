@@ -86,7 +86,7 @@ export type StoredAlert = Readonly<{
   version: number
   namespace: string
   rule: string
-  /** The queue, worker or other thing that the alert is about, unique among the tracked alerts of a rule in a namespace. */
+  /** The queue or worker that it concerns, unique among the tracked alerts of a rule in a namespace. */
   subject: string
   queue: string | null
   severity: string

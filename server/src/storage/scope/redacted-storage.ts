@@ -26,7 +26,7 @@ export function redactStorage(visible: StoreReads, readable: readonly string[]):
   const redact = createRedactor(redactions)
   return overlay(visible, {
     ...redactGroupReads(visible, redactions),
-    ...redactAlertReads(visible, redactions),
+    ...redactAlertReads(visible, redactions, readable),
     ...(!readable.includes(systemNamespace) && hideMessages(visible)),
     listItems: async (query) => redact(await visible.listItems(query)),
     listArchive: async (query) => redactArchived(await visible.listArchive(query), redact),
@@ -133,14 +133,21 @@ function redactGroupReads(visible: StoreReads, redactions: Redactions): GroupRea
 function redactAlertReads(
   visible: StoreReads,
   redactions: Redactions,
+  readable: readonly string[],
 ): Pick<StoreReads, 'getAlert' | 'listAlerts'> {
   const redact = async (alerts: readonly StoredAlert[]): Promise<readonly StoredAlert[]> => {
     const names = [...new Set(alerts.flatMap(({ queue }) => queue ?? []))]
-    const found = await redactions(names)
+    const [found, queues] = await Promise.all([
+      redactions(names),
+      Promise.all(names.map((name) => visible.getQueue(name))),
+    ])
     return alerts.map((alert) => {
-      const redaction = alert.queue === null ? null : found[names.indexOf(alert.queue)]
-      if (redaction == null) return alert
-      const hide = (text: string | null | undefined) => (text == null ? null : redaction.text(text))
+      const index = alert.queue === null ? -1 : names.indexOf(alert.queue)
+      if (index < 0 || readable.includes(alert.namespace)) return alert
+      // The rules of a queue that was deleted are not known.
+      const redaction = queues[index] == null ? null : found[index]
+      const hide = (text: string | null | undefined) =>
+        text == null ? null : (redaction?.text(text) ?? redactedText)
       const { groupTitle, sampleError } = alert.document
       return {
         ...alert,
