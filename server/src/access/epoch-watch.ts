@@ -14,8 +14,8 @@ export interface EpochWatch {
   /** Whether the epoch can be used without another read. Begins a read early, so that few requests wait. */
   isTrusted(): boolean
   /**
-   * Resolves when the epoch can be used for a request that arrived before the call: it is trusted, or its read
-   * began after the call. Calls at the same time share a read.
+   * Resolves when the epoch can be used for a request that arrived before the call: it is trusted, or its
+   * read began after the call. Calls at the same time share a read.
    */
   check(): Promise<void>
   /** Trusts only reads that begin after the call, and does one. */

@@ -16,7 +16,7 @@ export function isSecretHeader(name: string): boolean {
   return secretHeader.test(name)
 }
 
-/** Scheme and host, and whether there is more: the path and the query of a webhook receiver may be a secret. */
+/** Scheme and host, and whether there is more: path and query of a webhook receiver may be a secret. */
 export function redactUrl(text: string): string {
   const url = URL.parse(text)
   if (url === null) return redactedText

@@ -179,8 +179,8 @@ function redactGroup(group: GroupFacts, redaction: Redaction | null): GroupFacts
 }
 
 /**
- * Rows keep the filters of campaigns. Whether rules hide error texts may have changed since, so the conditions
- * on them are hidden always.
+ * Rows keep the filters of campaigns. Whether rules hide error texts may have changed since, so the
+ * conditions on them are always hidden.
  */
 function redactAudit(row: AuditRow, readable: readonly string[]): AuditRow {
   if (readable.includes(row.namespace ?? systemNamespace)) return row
