@@ -42,6 +42,9 @@ const BaseClient = pg.Client as unknown as new (
   config: pg.ClientConfig & { connection: DriverConnection },
 ) => pg.Client
 
+/** A host that needs longer for a new connection is given up: another one may be the primary by now. */
+const hostMsMax = 3_000
+
 type ParameterStatus = Readonly<{ parameterName: string; parameterValue: string }>
 /** PostgreSQL reports them before a connection is ready: one for a standby, one for a read-only database. */
 const standbyParameters = ['in_hot_standby', 'default_transaction_read_only']
@@ -118,7 +121,7 @@ class NegotiatedConnection extends BaseConnection {
     this.#connectTo(chosen.port, chosen.host)
   }
 
-  /** Gives the host up if it cannot be reached, does not serve, or is a standby where a primary is needed. */
+  /** Gives the host up if it cannot be reached, hangs, or is a standby where a primary is needed. */
   #rejectUnusable(host: StoreHost): void {
     let isDecided = false
     const reject = (error?: unknown): void => {
@@ -126,11 +129,20 @@ class NegotiatedConnection extends BaseConnection {
       if (!isDecided && !(error instanceof TlsError)) this.#hosts.reject(host)
       isDecided = true
     }
+    const timer = setTimeout(() => {
+      reject()
+      const hangs = `${formatHost(host)} did not answer within ${hostMsMax} ms`
+      this.stream.destroy(new Error(`connection terminated: ${hangs}`))
+    }, hostMsMax)
     this.once('readyForQuery', () => {
+      clearTimeout(timer)
       isDecided = true
     })
     this.once('error', reject)
-    this.once('end', reject)
+    this.once('end', () => {
+      clearTimeout(timer)
+      reject()
+    })
     this.once('errorMessage', (error: Readonly<{ code?: string }>) => {
       if (error.code?.startsWith('57P') === true) reject()
       isDecided = true
