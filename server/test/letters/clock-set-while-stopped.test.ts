@@ -1,6 +1,6 @@
 /**
- * The clock of the server, or of the database, is set while no server runs. Nobody can measure such a step,
- * so these tests state what is promised after it.
+ * The clock of the server, or of the database, is set while no server runs. A server cannot measure such a
+ * step, so these tests state what is promised after it.
  */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createEngine } from '../../src/engine/create-engine.ts'

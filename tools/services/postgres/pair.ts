@@ -17,8 +17,8 @@ export interface PostgresPair extends AsyncDisposable {
 const pollMs = 30
 
 /**
- * The npm package has no pg_basebackup. The standby starts from a copy of the data folder that was made before
- * the first start of the primary, and receives all write-ahead log from then on.
+ * The npm package has no pg_basebackup. The standby starts from a copy of the data folder that was made
+ * before the first start of the primary, and receives all write-ahead log from then on.
  */
 export async function startPostgresPair(): Promise<PostgresPair> {
   const preparedPrimary = await preparePostgres({}, createCluster)
