@@ -1,6 +1,7 @@
 /** An API on a store with two tenants, and callers who may act in one namespace each. */
 import type { AddressInfo } from 'node:net'
 import { createAccess } from '../../src/access/create-access.ts'
+import type { ApiContext } from '../../src/api/context.ts'
 import { createApi } from '../../src/api/create-api.ts'
 import { createCaller } from '../../src/api/http/caller.ts'
 import { toHttpLimits } from '../../src/api/http/connections/http-limits.ts'
@@ -9,6 +10,8 @@ import { toDeliveryRules, toDispatchRules } from '../../src/config/delivery-rule
 import type { Identity } from '../../src/core/access/identity.ts'
 import { grantablePermissions } from '../../src/core/access/permissions.ts'
 import { systemNamespace } from '../../src/core/items/queue.ts'
+import type { Clock } from '../../src/core/time/instant.ts'
+import type { Finding } from '../../src/core/watching/findings.ts'
 import { createWebhooks, type Webhooks } from '../../src/drivers/webhook/webhooks.ts'
 import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
@@ -73,7 +76,7 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
     access: () => access,
     webhooks: () => webhooks,
     kafka: { clusters: [], health: () => [], listFigures: () => [], listReaders: async () => [] },
-    watching: noWatching,
+    watching: createTestWatching(engine, clock),
     readActuator: () => ({ status: 'UP', components: {} }),
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
     createMetrics: createTestMetrics,
@@ -110,6 +113,27 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
       await letters.close()
     },
   }
+}
+
+/** Records heartbeats; each tenant has a finding. */
+function createTestWatching(engine: Engine, clock: Clock): ApiContext['watching'] {
+  return {
+    ...noWatching,
+    receive: async (sent) => {
+      const now = clock.now()
+      const heartbeats = sent.map((each) => ({ ...each, source: 'http' as const, receivedAt: now }))
+      const observed = ['http']
+      await engine.write([{ op: 'record-heartbeats', heartbeats, observed, now, workersMax: 1_000 }])
+      return { refused: [] }
+    },
+    readFindings: async () => tenants.map(createFinding),
+  }
+}
+
+function createFinding(namespace: Tenant): Finding {
+  const subject = `${namespace}-worker/one`
+  const message = `secret of ${namespace}`
+  return { rule: 'worker-missing', severity: 'CRITICAL', subject, namespace, since: 0, message }
 }
 
 function createTestWebhooks(storage: Storage, engine: Engine): Webhooks {

@@ -230,7 +230,7 @@ for (const store of ['SQLite file', 'PostgreSQL'] as const) {
         .replace(/"spanId":"[0-9a-f]{16}"/, '"spanId":"SPAN"')
         .replaceAll(/TimeUnixNano":"\d{19}"/g, 'TimeUnixNano":"TIME"')
         .replace(/"stringValue":"[\w-]{20,}"/, '"stringValue":"ID"')
-      expect(masked).toBe(EXPECTED)
+      expect(masked).toMatchInlineSnapshot()
     })
 
     it('the collector gets JSON of OTLP with the headers and the resource of the settings', async () => {

@@ -47,7 +47,7 @@ export type Route<S extends RouteSchema = RouteSchema> = Readonly<{
    * refused, or that cannot be checked now, is that of nobody.
    */
   isCallerOptional?: boolean
-  /** A second permission that depends on the content of the request. */
+  /** A second permission that depends on the content of the request, in the same namespaces. */
   alsoNeeds?: (request: FastifyRequest) => Permission | undefined
   /** The name of the call in generated clients: `listLetters`. It never changes. */
   operationId: string

@@ -14,10 +14,13 @@ import { redactContent, redactedBytes, redactedText } from '../../core/redaction
 import { createRedaction, type Redaction } from '../../core/redaction/redaction-rules.ts'
 import { KnownError } from '../../errors.ts'
 import { takeTurn } from '../../turns.ts'
+import type { StoredAlert } from '../contract/alerts.ts'
+import type { AuditRow } from '../contract/audit.ts'
 import type { StoredAttempt } from '../contract/deliveries.ts'
 import type { GroupFacts, LetterFilter } from '../contract/letters.ts'
 import type { StoreReads } from '../contract/storage.ts'
 import type { Message } from '../contract/webhooks.ts'
+import { redactDetails } from './redacted-filter.ts'
 
 /** `visible`: all reads of the caller. `readable`: the namespaces whose content the caller may read. */
 export function redactStorage(visible: StoreReads, readable: readonly string[]): StoreReads {
@@ -25,7 +28,9 @@ export function redactStorage(visible: StoreReads, readable: readonly string[]):
   const redact = createRedactor(redactions)
   return overlay(visible, {
     ...redactGroupReads(visible, redactions),
+    ...redactAlertReads(visible, redactions, readable),
     ...(!readable.includes(systemNamespace) && hideMessages(visible)),
+    listAudit: async (query) => (await visible.listAudit(query)).map((row) => redactAudit(row, readable)),
     listItems: async (query) => redact(await visible.listItems(query)),
     listArchive: async (query) => redactArchived(await visible.listArchive(query), redact),
     getLetters: async (letterIds, bytes) => redact(await visible.getLetters(letterIds, bytes)),
@@ -128,6 +133,40 @@ function redactGroupReads(visible: StoreReads, redactions: Redactions): GroupRea
   }
 }
 
+function redactAlertReads(
+  visible: StoreReads,
+  redactions: Redactions,
+  readable: readonly string[],
+): Pick<StoreReads, 'getAlert' | 'listAlerts'> {
+  const redact = async (alerts: readonly StoredAlert[]): Promise<readonly StoredAlert[]> => {
+    const names = [...new Set(alerts.flatMap(({ queue }) => queue ?? []))]
+    const [found, queues] = await Promise.all([
+      redactions(names),
+      Promise.all(names.map((name) => visible.getQueue(name))),
+    ])
+    return alerts.map((alert) => {
+      const index = alert.queue === null ? -1 : names.indexOf(alert.queue)
+      if (index < 0 || readable.includes(alert.namespace)) return alert
+      // The rules of a queue that was deleted are not known.
+      const redaction = queues[index] == null ? null : found[index]
+      const hide = (text: string | null | undefined) =>
+        text == null ? null : (redaction?.text(text) ?? redactedText)
+      const { groupTitle, sampleError } = alert.document
+      return {
+        ...alert,
+        document: { ...alert.document, groupTitle: hide(groupTitle), sampleError: hide(sampleError) },
+      }
+    })
+  }
+  return {
+    listAlerts: async (query) => redact(await visible.listAlerts(query)),
+    getAlert: async (id) => {
+      const found = await visible.getAlert(id)
+      return found === null ? null : ((await redact([found]))[0] ?? null)
+    },
+  }
+}
+
 function redactGroup(group: GroupFacts, redaction: Redaction | null): GroupFacts {
   if (redaction === null || !redaction.hasPatterns) return group
   const title = redaction.text(group.title)
@@ -137,6 +176,15 @@ function redactGroup(group: GroupFacts, redaction: Redaction | null): GroupFacts
     errorClass: redaction.text(group.errorClass),
     slug: title === group.title ? group.slug : toReasonSlug(title),
   }
+}
+
+/**
+ * Rows keep the filters of campaigns. Whether rules hide error texts may have changed since, so the
+ * conditions on them are always hidden.
+ */
+function redactAudit(row: AuditRow, readable: readonly string[]): AuditRow {
+  if (readable.includes(row.namespace ?? systemNamespace)) return row
+  return { ...row, details: redactDetails(row.details) }
 }
 
 type MessageReads = Pick<StoreReads, 'readMessages' | 'getMessage' | 'getScheduled' | 'listAttempts'>
@@ -196,7 +244,19 @@ export async function limitTextSearch(
   visible: StoreReads,
   readable: readonly string[],
 ): Promise<LetterFilter> {
-  if (filter.text === undefined) return filter
+  if (filter.text === undefined || !(await hasHiddenErrorTexts(filter, visible, readable))) return filter
+  throw new KnownError(
+    'ACCESS_DENIED',
+    'a search by message in a queue whose rules hide parts of error texts needs the permission payload.read; name other queues',
+  )
+}
+
+/** Whether rules hide parts of error texts from the caller in the queues that the filter selects from. */
+export async function hasHiddenErrorTexts(
+  filter: LetterFilter,
+  visible: StoreReads,
+  readable: readonly string[],
+): Promise<boolean> {
   const isHidden = (queue: Queue | null): boolean =>
     queue !== null &&
     !readable.includes(queue.namespace) &&
@@ -204,21 +264,13 @@ export async function limitTextSearch(
     createRedaction(queue.redaction).hasPatterns
   if (filter.queues !== undefined) {
     const queues = await Promise.all(filter.queues.map((name) => visible.getQueue(name)))
-    if (queues.some(isHidden)) throw refuseTextSearch()
-    return filter
+    return queues.some(isHidden)
   }
   for (let from: QueueName | undefined; ; ) {
     const page = await visible.listQueues({ ...(from !== undefined && { from }), countMax: queuesPerRead })
-    if (page.some(isHidden)) throw refuseTextSearch()
+    if (page.some(isHidden)) return true
     const last = page.at(-1)?.name
-    if (last === undefined || page.length < queuesPerRead) return filter
+    if (last === undefined || page.length < queuesPerRead) return false
     from = last
   }
-}
-
-function refuseTextSearch(): KnownError {
-  return new KnownError(
-    'ACCESS_DENIED',
-    'a search by message in a queue whose rules hide parts of error texts needs the permission payload.read; name other queues',
-  )
 }
