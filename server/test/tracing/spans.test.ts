@@ -217,7 +217,6 @@ for (const store of ['SQLite file', 'PostgreSQL'] as const) {
       await collector.waitFor(`produce ${queue}`)
       const found = collector.exports.find(({ body }) => body.includes(`"produce ${queue}"`))
       if (found === undefined) throw new Error('there is no export')
-      expect(found.headers['content-length']).toBe(String(found.body.length))
       const text = found.body.toString('utf8')
       // The rest of the text is the resource, which has its own test, and other spans.
       const start = text.lastIndexOf('{"traceId"', text.indexOf(`"produce ${queue}"`))

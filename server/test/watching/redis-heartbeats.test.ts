@@ -72,9 +72,10 @@ describe('heartbeats in Redis', needs(redis), () => {
   }
   const rules = async (watch: Watch) => (await watch.readFindings()).map(({ rule }) => rule)
   const list = () => storage.listWorkers({ countMax: 100 })
-  const fill = async (count: number) => {
+  /** Writes 200 kB. */
+  const fill = async (part: number) => {
     const pipeline = writer.multi()
-    for (let at = 0; at < count; at++) pipeline.set(`other:${clock.at}:${at}`, 'x'.repeat(1_000))
+    for (let at = 0; at < 200; at++) pipeline.set(`other:${clock.at}:${part}:${at}`, 'x'.repeat(1_000))
     await pipeline.exec()
   }
 
@@ -178,7 +179,7 @@ describe('heartbeats in Redis', needs(redis), () => {
     await send()
     await watch.pass()
     const [, used = '0'] = /^used_memory:(\d+)/m.exec(await writer.info('memory')) ?? []
-    const evicting = { 'maxmemory-policy': 'allkeys-lru', maxmemory: String(Number(used) + 500_000) }
+    const evicting = { 'maxmemory-policy': 'allkeys-lru', maxmemory: String(Number(used) + 2_000_000) }
     await writer.configSet(evicting)
     try {
       let evicted = 0
@@ -186,7 +187,7 @@ describe('heartbeats in Redis', needs(redis), () => {
         clock.at += 10 * second
         await send()
         // In three of four rounds the key is gone before it is read.
-        if (round % 4 !== 0) await fill(2_000)
+        if (round % 4 !== 0) for (let part = 0; part < 20; part++) await fill(part)
         if ((await writer.exists('worker:payout:host:1')) === 0) evicted++
         await watch.pass()
         expect(await rules(watch)).toEqual([])

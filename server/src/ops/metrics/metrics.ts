@@ -21,6 +21,7 @@ import { createLetterMetrics, type LetterFigures, registerLetterTotals } from '.
 import type { LetterTotals } from './letter-totals.ts'
 import type { DispatchFigures, PushMetrics } from './push-metrics.ts'
 import type { StoreTimes } from './store-times.ts'
+import { renderFamily, type TextFamily } from './text-family.ts'
 import type { TraceMetrics } from './trace-metrics.ts'
 import { createWorkerMetrics } from './worker-metrics.ts'
 
@@ -104,7 +105,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
   registerDriftMetrics(registry, sources)
   // Metrics of the store are the same in every process, so they must not be added up.
   const storeRegistry = new Registry()
-  const items = createItemMetrics(storeRegistry)
+  let items = renderItems([])
   const letterMetrics = createLetterMetrics(storeRegistry)
   const deadJobs = createDeadJobMetric(storeRegistry)
   const workers = createWorkerMetrics(storeRegistry)
@@ -126,7 +127,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
     deadJobs.set(consumers ?? [])
     workers.set(sources.peekWatchReport?.() ?? null)
     letterMetrics.set(letters)
-    items.set(queues ?? [])
+    items = renderItems(queues ?? [])
   }
 
   return {
@@ -136,7 +137,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
       // Scrapes at the same time get the same text.
       rendering ??= readStore()
         .then(() => Promise.all([renderProcesses(registry, sources.collectReports), storeRegistry.metrics()]))
-        .then((texts) => texts.join('\n'))
+        .then((texts) => [...texts, items].join('\n'))
         .finally(() => {
           rendering = undefined
         })
@@ -292,31 +293,28 @@ function registerDriftMetrics(
   })
 }
 
-function createItemMetrics(registry: Registry): Readonly<{ set(queues: readonly QueueCounts[]): void }> {
-  const registers = [registry]
-  const items = new Gauge({
-    name: 'redrive_items',
-    help: 'Current items of a queue by state, and in its archive. Exact. (others): all but the 500 busiest queues.',
-    labelNames: ['queue', 'state'],
-    registers,
-  })
-  const itemsTotal = new Counter({
-    name: 'redrive_items_total',
-    help: 'Items that a queue accepted since its creation, and how they left it. Exact.',
-    labelNames: ['queue', 'event'],
-    registers,
-  })
-  return {
-    set: (queues) => {
-      items.reset()
-      itemsTotal.reset()
-      for (const counts of queues) {
-        const queue = counts.queue ?? otherLabel
-        for (const state of gauges) items.inc({ queue, state }, counts[state])
-        for (const event of totals) itemsTotal.inc({ queue, event: toSnakeCase(event) }, counts[event])
-      }
-    },
-  }
+const itemGauges: TextFamily = {
+  name: 'redrive_items',
+  help: 'Current items of a queue by state, and in its archive. Exact. (others): all but the 500 busiest queues.',
+  type: 'gauge',
+  labelNames: ['queue', 'state'],
+}
+const itemTotals: TextFamily = {
+  name: 'redrive_items_total',
+  help: 'Items that a queue accepted since its creation, and how they left it. Exact.',
+  type: 'counter',
+  labelNames: ['queue', 'event'],
+}
+const events = totals.map((total) => [total, toSnakeCase(total)] as const)
+
+function renderItems(queues: readonly QueueCounts[]): string {
+  const states = queues.flatMap((counts) =>
+    gauges.map((state) => ({ labels: [counts.queue ?? otherLabel, state], value: counts[state] })),
+  )
+  const left = queues.flatMap((counts) =>
+    events.map(([total, event]) => ({ labels: [counts.queue ?? otherLabel, event], value: counts[total] })),
+  )
+  return renderFamily(itemGauges, states) + renderFamily(itemTotals, left)
 }
 
 /** A summary of the library that takes its values from `AnsweredRequests`. */

@@ -1,6 +1,5 @@
 /** How long the store took for writes and reads, and how much a write did. */
 import { Histogram } from 'prom-client'
-import type { Storage } from '../../storage/contract/storage.ts'
 
 export type StoreTimes = Readonly<{
   writes: Histogram<'command'>
@@ -43,7 +42,10 @@ export function createStoreTimes(): StoreTimes {
 const unmeasured: ReadonlySet<string> = new Set(['write', 'announce', 'onAnnounced', 'close'])
 
 /** The same store, which reports how long each read took, also if it was rejected. */
-export function measureReads(storage: Storage, onRead: (read: string, seconds: number) => void): Storage {
+export function measureReads<S extends object>(
+  storage: S,
+  onRead: (read: string, seconds: number) => void,
+): S {
   const calls = new Map<string | symbol, unknown>()
   return new Proxy(storage, {
     get: (target, name) => {

@@ -8,6 +8,7 @@ import {
 import { findLags, type GroupLagFact, type LagThreshold } from '../../core/watching/lag.ts'
 import type { Heartbeat, WorkerRules } from '../../core/watching/worker.ts'
 import type { Engine } from '../../engine/engine.ts'
+import { keyOfWorker } from '../../storage/shared/rows/worker-rows.ts'
 import type { Logger } from '../log/log.ts'
 import { comparisonsTotal, createCountDrift, driftTotal } from './count-drift.ts'
 import { countFinding, evaluate, sortFindings, type WatchedStorage, type WatchReport } from './evaluate.ts'
@@ -55,13 +56,7 @@ export function createWatching(parts: WatchingParts): Watching {
       throw error
     }
   }
-  const recordRedis = async (): Promise<void> => {
-    const heartbeats = await redis.pass()
-    if (heartbeats === null) return
-    for (let at = 0; at < heartbeats.length; at += heartbeatsPerWrite)
-      await record(heartbeats.slice(at, at + heartbeatsPerWrite), [])
-    await record([], ['redis'])
-  }
+  const recordRedis = createRedisRecord(parts, record)
   const forget = async ({ forgettable }: WatchReport): Promise<void> => {
     if (forgettable.length > 0) await parts.engine().write([{ op: 'forget-workers', workers: forgettable }])
   }
@@ -121,6 +116,30 @@ function createRecord({ engine, clock, workersMax, log }: WatchingParts) {
     const [result] = await engine().write([command])
     warnOfRefused(result.refused.length)
     return result
+  }
+}
+
+/**
+ * Writes the heartbeats in Redis that this server has not written yet. Redis is read more often than workers
+ * replace their keys, so at least half of them are known.
+ */
+function createRedisRecord({ redis }: WatchingParts, record: ReturnType<typeof createRecord>) {
+  let written: ReadonlyMap<string, string> = new Map()
+  return async (): Promise<void> => {
+    const heartbeats = await redis.pass()
+    const before = written
+    // After a write that fails, and after another server has read, all are written.
+    written = new Map()
+    if (heartbeats === null) return
+    const described = heartbeats.map((each) => [keyOfWorker(each), `${each.sentAt} ${each.status}`] as const)
+    const fresh = heartbeats.filter((_, at) => {
+      const [key, content] = described[at] ?? []
+      return key === undefined || before.get(key) !== content
+    })
+    for (let at = 0; at < fresh.length; at += heartbeatsPerWrite)
+      await record(fresh.slice(at, at + heartbeatsPerWrite), [])
+    await record([], ['redis'])
+    written = new Map(described)
   }
 }
 
