@@ -124,6 +124,8 @@ describeNodes('dispatch', {}, (given) => {
     }
     await putConsumer(node, 'c5', 'nobody', 'http://127.0.0.1:9/')
     await broadcast(node, 'c5', 100)
+    // A message gets jobs for the consumers that exist when it is dispatched.
+    await expect.poll(() => node.storage.countMessages('c5'), waitMs).toMatchObject({ dispatched: 100 })
     const target = await receive()
     const consumer = await putConsumer(node, 'c5', 'fast', target.url)
     await broadcast(node, 'c5', 300)
