@@ -53,7 +53,8 @@ describeWebhookServers('dead jobs as letters', settings, ({ send, setUp, broadca
     (await send('GET', `/channel/${channel}/message/${id}`)).json.Jobs[0]?.Status
   const isEach = (state: string) => (rows: { status: string }[]) =>
     rows.length > 0 && rows.every(({ status }) => status === state)
-  const listLetters = async (queue: string) => (await call('GET', `/api/v1/letters?queue=${queue}:dead`)).letters
+  const listLetters = async (queue: string) =>
+    (await call('GET', `/api/v1/letters?queue=${queue}:dead`)).letters
 
   it('the management API lists, requeues, counts and purges dead jobs', async () => {
     const queue = await kill('j1', 4)
@@ -63,7 +64,9 @@ describeWebhookServers('dead jobs as letters', settings, ({ send, setUp, broadca
     const find = async (id: string) =>
       (await call('GET', `/api/v1/letters?queue=${queue}:dead&key_text=${id}`)).letters[0]
     const [first, second] = [await find('m0'), await find('m1')]
-    expect(data.items.map(({ id }: { id: string }) => id)).toEqual(expect.arrayContaining([first.id, second.id]))
+    expect(data.items.map(({ id }: { id: string }) => id)).toEqual(
+      expect.arrayContaining([first.id, second.id]),
+    )
     isBroken = false
     const ids = [first.id]
     expect((await call('POST', '/api/v1/dlq/requeue', { ids })).data).toMatchObject({ requeued: ids })
@@ -105,7 +108,10 @@ describeWebhookServers('dead jobs as letters', settings, ({ send, setUp, broadca
       () => deadCount('j2'),
       (dead) => dead === 0,
     )
-    await until(() => listLetters(queue), (rows) => rows.every(({ status }: { status: string }) => status !== 'RETRYING'))
+    await until(
+      () => listLetters(queue),
+      (rows) => rows.every(({ status }: { status: string }) => status !== 'RETRYING'),
+    )
     expect((await listLetters(queue)).map(({ status }: { status: string }) => status).sort()).toEqual([
       'DISCARDED',
       'RESOLVED',

@@ -99,7 +99,11 @@ describeWebhookServers('consumers that fail', settings, ({ server, send, setUp, 
     )
     expect(open).toMatchObject({
       status: 'held',
-      breaker: { reason: '3 attempts in a row failed', probe_at: '2030-11-15T12:00:10.000000Z', failed_probes: 0 },
+      breaker: {
+        reason: '3 attempts in a row failed',
+        probe_at: '2030-11-15T12:00:10.000000Z',
+        failed_probes: 0,
+      },
       counts: { queued: 3, dead: 0 },
     })
     answers.delete('/h2')
