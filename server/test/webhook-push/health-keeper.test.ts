@@ -50,13 +50,13 @@ function create() {
 }
 
 describe('the state of a consumer in memory', () => {
-  it('has the next version once its change is stored', () => {
+  it('a lane has the next version once its change is stored', () => {
     const { lane, call, reloaded } = create()
     call.onWritten(true)
     expect([lane.version, reloaded]).toEqual([2, []])
   })
 
-  it('takes over the next change also if its own change was read before its write was confirmed', () => {
+  it('a lane takes over the next change also if its own change was read before its write was confirmed', () => {
     const { lane, call } = create()
     lane.update(stored(2, call.command.document), noon)
     call.onWritten(true)
@@ -65,14 +65,14 @@ describe('the state of a consumer in memory', () => {
     expect(lane.delivery.paused).toMatchObject({ reason: 'by hand' })
   })
 
-  it('is not replaced by a read that started before its change was stored', () => {
+  it('a lane is not replaced by a read that started before its change was stored', () => {
     const { lane, call } = create()
     call.onWritten(true)
     lane.update(stored(1), noon)
     expect([lane.version, lane.delivery.failingSince]).toEqual([2, noon])
   })
 
-  it('is read again if another server was faster', () => {
+  it('a lane is read again if another server was faster', () => {
     const { lane, call, reloaded } = create()
     call.onWritten(false)
     expect([lane.version, reloaded]).toEqual([1, [lane]])

@@ -26,6 +26,8 @@ export class ConsumerLane {
   mayHaveJobs = true
   /** Another request changed the consumer: do not push with the old URL or token. */
   isStale = false
+  /** The consumer was deleted, or is pulled now. */
+  isRemoved = false
   /** This server pushes the probe of a half-open breaker. */
   isProbing = false
   /** Leased jobs whose messages are not loaded. */
@@ -55,7 +57,7 @@ export class ConsumerLane {
     this.#tokensAt = now
   }
 
-  /** Takes over what another request or server stored. A read that is older than this lane changes nothing. */
+  /** Takes over what another request or server stored. A read that is older than the lane changes nothing. */
   update(stored: StoredDelivery, now: Instant): void {
     const isSame = stored.consumer.number === this.consumer.number
     if (!isSame || stored.consumer.changedAt >= this.consumer.changedAt) this.consumer = stored.consumer
