@@ -95,7 +95,7 @@ describeWebhookServers('consumers that fail', settings, ({ server, send, setUp, 
     for (let n = 0; n < 3; n++) await broadcast('h2', { 'X-Broker-Message-ID': `m${n}` })
     const open = await until(
       () => read('h2'),
-      ({ breaker }) => breaker.state === 'open',
+      ({ breaker, counts }) => breaker.state === 'open' && counts.queued === 3,
     )
     expect(open).toMatchObject({
       status: 'held',
