@@ -9,6 +9,7 @@ import { toDeliveryRules, toDispatchRules } from '../../src/config/delivery-rule
 import type { Identity } from '../../src/core/access/identity.ts'
 import { grantablePermissions } from '../../src/core/access/permissions.ts'
 import { systemNamespace } from '../../src/core/items/queue.ts'
+import type { Finding } from '../../src/core/watching/findings.ts'
 import { createWebhooks, type Webhooks } from '../../src/drivers/webhook/webhooks.ts'
 import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
@@ -76,7 +77,7 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
     access: () => access,
     webhooks: () => webhooks,
     kafka: { clusters: [], health: () => [], listFigures: () => [], listReaders: async () => [] },
-    watching: noWatching,
+    watching: { ...noWatching, readFindings: async () => tenants.map(createFinding) },
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
     createMetrics: (countConnections) =>
       createMetrics({
@@ -126,6 +127,12 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
       await letters.close()
     },
   }
+}
+
+function createFinding(namespace: Tenant): Finding {
+  const subject = `${namespace}-worker/one`
+  const message = `secret of ${namespace}`
+  return { rule: 'worker-missing', severity: 'CRITICAL', subject, namespace, since: 0, message }
 }
 
 function createTestWebhooks(storage: Storage, engine: Engine): Webhooks {
