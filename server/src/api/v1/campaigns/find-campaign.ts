@@ -10,7 +10,7 @@ export async function findCampaign({ campaigns }: Pick<Letters, 'campaigns'>, id
   throw new KnownError('CAMPAIGN_NOT_FOUND', `campaign ${JSON.stringify(id)} does not exist`)
 }
 
-/** What a campaign does to its letters needs the permission to do it to one. */
+/** The permission to do to one letter what the campaign does to all of its letters. */
 export function findActionPermission(action: CampaignSpec['action'] | undefined): Permission {
   return action === 'discard' ? 'letter.discard' : 'letter.redrive'
 }
