@@ -33,8 +33,8 @@ const benches: Readonly<Record<string, Bench>> = {
     load: async () => (await import('./http-servers.ts')).benchHttpServers,
   },
   access: {
-    description: 'the cost of checking a key, as a part of a produce request',
-    accepts: ['rounds'],
+    description: 'the cost of checking a key, of a namespace, and of audit rows',
+    accepts: ['rounds', 'store'],
     load: async () => (await import('./access.ts')).benchAccess,
   },
   'many-queues': {
@@ -64,7 +64,7 @@ const benches: Readonly<Record<string, Bench>> = {
   },
   webhooks: {
     description: 'pushes to seven consumers beside a bare loop, and /dlq-status with millions of dead jobs',
-    accepts: ['rounds', 'items', 'letters', 'store'],
+    accepts: ['rounds', 'items', 'letters', 'store', 'only'],
     load: async () => (await import('./webhooks.ts')).benchWebhooks,
   },
   grouping: {
