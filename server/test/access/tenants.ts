@@ -20,6 +20,7 @@ import { createMetrics } from '../../src/ops/metrics/metrics.ts'
 import { createPushMetrics } from '../../src/ops/metrics/push-metrics.ts'
 import { createStoreWriteTimes } from '../../src/ops/metrics/store-write-times.ts'
 import type { Storage } from '../../src/storage/contract/storage.ts'
+import { createTestAlerts } from '../alerts/test-alerts.ts'
 import { noWatching } from '../http/no-watching.ts'
 import { createReadableLog, testSettings } from '../http/test-server.ts'
 
@@ -58,6 +59,8 @@ export type TenantApi = Readonly<{
   stop(): Promise<void>
 }>
 
+const noKafka = { clusters: [], health: () => [], listFigures: () => [], listReaders: async () => [] }
+
 export async function startTenantApi(storage: Storage): Promise<TenantApi> {
   const { log, lines } = createReadableLog()
   const { clock } = storage
@@ -76,24 +79,11 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
     letters: () => letters,
     access: () => access,
     webhooks: () => webhooks,
-    kafka: { clusters: [], health: () => [], listFigures: () => [], listReaders: async () => [] },
+    kafka: noKafka,
+    alerts: createTestAlerts(storage, engine),
     watching: { ...noWatching, readFindings: async () => tenants.map(createFinding) },
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
-    createMetrics: (countConnections) =>
-      createMetrics({
-        version: '0.0.0-test',
-        storeKind: 'memory',
-        isStoreUp: () => true,
-        readCounts: async () => [],
-        readLetters: async () => ({ letters: [], classes: new Map(), campaigns: [] }),
-        letterTotals: createLetterTotals(),
-        storeWrites: createStoreWriteTimes(),
-        pushes: createPushMetrics(),
-        readDispatch: () => undefined,
-        countConnections,
-        readClockOffsetSeconds: () => null,
-        getReconcileState: () => ({ at: null, differences: 0, differencesTotal: 0 }),
-      }),
+    createMetrics: createTestMetrics,
     isLocalOnly: true,
     authorize,
     log,
@@ -128,6 +118,22 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
     },
   }
 }
+
+const createTestMetrics: Parameters<typeof createApi>[0]['createMetrics'] = (countConnections) =>
+  createMetrics({
+    version: '0.0.0-test',
+    storeKind: 'memory',
+    isStoreUp: () => true,
+    readCounts: async () => [],
+    readLetters: async () => ({ letters: [], classes: new Map(), campaigns: [] }),
+    letterTotals: createLetterTotals(),
+    storeWrites: createStoreWriteTimes(),
+    pushes: createPushMetrics(),
+    readDispatch: () => undefined,
+    countConnections,
+    readClockOffsetSeconds: () => null,
+    getReconcileState: () => ({ at: null, differences: 0, differencesTotal: 0 }),
+  })
 
 function createFinding(namespace: Tenant): Finding {
   const subject = `${namespace}-worker/one`
