@@ -56,6 +56,8 @@ export type TenantApi = Readonly<{
     path: string,
     body?: unknown,
   ): Promise<Readonly<{ status: number; text: string }>>
+  /** Evaluates the rules of alerts. */
+  checkAlerts(): Promise<void>
   stop(): Promise<void>
 }>
 
@@ -68,6 +70,7 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
   const letters = createLetters({ storage, engine, clock })
   const access = createAccess({ storage, engine, clock, sessionMs: 60_000, failedAttemptsMax: 100 })
   const webhooks = createTestWebhooks(storage, engine)
+  const alerts = createTestAlerts(storage, engine, { clock })
   const { app, drain } = await createApi({
     version: '0.0.0-test',
     clock,
@@ -80,7 +83,7 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
     access: () => access,
     webhooks: () => webhooks,
     kafka: noKafka,
-    alerts: createTestAlerts(storage, engine),
+    alerts,
     watching: { ...noWatching, readFindings: async () => tenants.map(createFinding) },
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
     createMetrics: createTestMetrics,
@@ -110,6 +113,7 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
       if (response.status === 500) throw new Error(JSON.stringify(lines.slice(-3)))
       return { status: response.status, text }
     },
+    checkAlerts: alerts.pass,
     stop: async () => {
       await drain.stop(0)
       await app.close()

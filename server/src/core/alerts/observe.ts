@@ -48,7 +48,7 @@ function observeAll(condition: AlertCondition, facts: AlertFacts, tracked: reado
   }
 }
 
-/** What the pass knows about the subject of an alert that is not among the observations. */
+/** The knowledge about the subject of an alert that is not among the observations. */
 export function seeAbsent(rule: AlertRule, facts: AlertFacts, alert: Alert): Seen {
   const { condition } = rule
   if (condition.type === 'finding' && facts.areFindingsCut) return 'unknown'

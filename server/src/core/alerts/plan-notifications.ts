@@ -45,7 +45,7 @@ export function planNotifications(
   return plans
 }
 
-/** Nobody acknowledged it. */
+/** It fires, and no person acknowledged it. */
 function isUnanswered({ state, acknowledged }: Alert): boolean {
   return state === 'firing' && acknowledged === null
 }

@@ -23,7 +23,10 @@ export interface Alerts {
   close(): Promise<void>
 }
 
-/** `mute`: no notifications until `until`. `resolve`: it does not fire again before its condition was false. */
+/**
+ * `mute`: no notifications until `until`. `resolve`: the alert does not fire again before its condition was
+ * false.
+ */
 export type Decision = Readonly<
   { action: 'acknowledge' | 'resolve'; note: string } | { action: 'mute'; note: string; until: number }
 >

@@ -1,4 +1,4 @@
-/** What a person decides about an alert. */
+/** Decisions of people about alerts. */
 import { type Alert, acknowledgeAlert, muteAlert, resolveAlert } from '../../core/alerts/alert.ts'
 import { findTextFault } from '../../core/text/storable-text.ts'
 import { type Clock, type Instant, toDate } from '../../core/time/instant.ts'
