@@ -5,6 +5,7 @@ import type { Kafka } from '../drivers/kafka/kafka.ts'
 import type { Webhooks } from '../drivers/webhook/webhooks.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Letters } from '../letters/letters.ts'
+import type { Alerts } from '../ops/alerts/alerts.ts'
 import type { ActuatorHealth } from '../ops/health/actuator-health.ts'
 import type { Health } from '../ops/health/health.ts'
 import type { Logger } from '../ops/log/log.ts'
@@ -44,6 +45,7 @@ export type ApiContext = Readonly<{
   access: () => Access
   kafka: Pick<Kafka, 'clusters' | 'health' | 'listFigures' | 'listReaders'>
   watching: Pick<Watching, 'rules' | 'receive' | 'readFindings' | 'peekReport'>
+  alerts: Pick<Alerts, 'rules' | 'decide'>
   health: () => Health
   /** The report with everything that the server watches. */
   readActuator: () => ActuatorHealth

@@ -18,6 +18,7 @@ import type { Engine } from '../../src/engine/engine.ts'
 import { KnownError } from '../../src/errors.ts'
 import { createLetters } from '../../src/letters/create-letters.ts'
 import type { Storage } from '../../src/storage/contract/storage.ts'
+import { createTestAlerts } from '../alerts/test-alerts.ts'
 import { noWatching } from '../http/no-watching.ts'
 import { createTestMetrics } from '../http/test-metrics.ts'
 import { createReadableLog, testSettings } from '../http/test-server.ts'
@@ -54,8 +55,12 @@ export type TenantApi = Readonly<{
     path: string,
     body?: unknown,
   ): Promise<Readonly<{ status: number; text: string }>>
+  /** Evaluates the rules of alerts. */
+  checkAlerts(): Promise<void>
   stop(): Promise<void>
 }>
+
+const noKafka = { clusters: [], health: () => [], listFigures: () => [], listReaders: async () => [] }
 
 export async function startTenantApi(storage: Storage): Promise<TenantApi> {
   const { log, lines } = createReadableLog()
@@ -64,6 +69,7 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
   const letters = createLetters({ storage, engine, clock })
   const access = createAccess({ storage, engine, clock, sessionMs: 60_000, failedAttemptsMax: 100 })
   const webhooks = createTestWebhooks(storage, engine)
+  const alerts = createTestAlerts(storage, engine, { clock })
   const { app, drain } = await createApi({
     version: '0.0.0-test',
     clock,
@@ -75,7 +81,8 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
     letters: () => letters,
     access: () => access,
     webhooks: () => webhooks,
-    kafka: { clusters: [], health: () => [], listFigures: () => [], listReaders: async () => [] },
+    kafka: noKafka,
+    alerts,
     watching: createTestWatching(engine, clock),
     readActuator: () => ({ status: 'UP', components: {} }),
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
@@ -106,6 +113,7 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
       if (response.status === 500) throw new Error(JSON.stringify(lines.slice(-3)))
       return { status: response.status, text }
     },
+    checkAlerts: alerts.pass,
     stop: async () => {
       await drain.stop(0)
       await app.close()
