@@ -1,0 +1,174 @@
+/**
+ * Leases notifications from the system queue like any worker, sends them, and completes or retries them.
+ *
+ * - If this server dies after a message was sent and before its item is completed, the lease ends and another
+ *   server sends the message again, with the same id (at least once).
+ * - Channels do not wait for each other. Within a channel, messages go in order (plan-order.ts).
+ */
+import { randomUUID } from 'node:crypto'
+import { planOrder, type QueuedNotification } from '../../../core/alerts/delivery/plan-order.ts'
+import { decodeMessage, type QueuedMessage } from '../../../core/alerts/notification-json.ts'
+import type { ItemId } from '../../../core/ids/ids.ts'
+import type { Leased } from '../../../core/items/item.ts'
+import type { Clock, Instant } from '../../../core/time/instant.ts'
+import type { Engine } from '../../../engine/engine.ts'
+import { KnownError } from '../../../errors.ts'
+import type { StoreReads } from '../../../storage/contract/storage.ts'
+import { alertPartition, alertQueue } from './alert-queue.ts'
+import type { LaneItem, LaneRunner } from './lane-runner.ts'
+
+export type DelivererParts = Readonly<{
+  engine: () => Engine
+  storage: () => Pick<StoreReads, 'listItems'>
+  clock: Clock
+  lanes: LaneRunner
+  /** Notifications that this server has leased at the same time. */
+  parallelMax: number
+  /** How long to wait before the queue is looked for again if it does not exist. */
+  absentMs: number
+  /** The queue does not exist. */
+  onAbsent(): void
+  onError(error: unknown): void
+}>
+
+export interface Deliverer {
+  start(): void
+  /** The queue was created. */
+  wake(): void
+  /** Ends the attempts in progress after `graceMs`, and gives their notifications back. */
+  stop(graceMs: number): Promise<void>
+}
+
+const leaseMs = 20_000
+const errorPauseMs = 1_000
+const listedPerRead = 1_000
+/** With more, the order is only kept among the oldest ones. */
+const listedMax = 20_000
+
+export function createDeliverer(parts: DelivererParts): Deliverer {
+  const { engine, lanes, parallelMax, absentMs, onAbsent, onError } = parts
+  const clientId = `alerts-${randomUUID()}`
+  const leasing = new AbortController()
+  const running = new Set<Promise<void>>()
+  let leasedCount = 0
+  let wakeUp: () => void = () => {}
+  let whenEnded: Promise<void> | undefined
+
+  const pause = (ms: number): Promise<void> =>
+    new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms)
+      wakeUp = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+
+  const startLane = (items: readonly LaneItem[]): void => {
+    leasedCount += items.length
+    const lane = lanes
+      .run(items)
+      .catch(onError)
+      .finally(() => {
+        leasedCount -= items.length
+        running.delete(lane)
+        wakeUp()
+      })
+    running.add(lane)
+  }
+
+  const leaseOnce = async (): Promise<void> => {
+    const options = { clientId, countMax: parallelMax - leasedCount, timeoutMs: leaseMs }
+    const { items } = await engine().lease(alertQueue, { ...options, signal: leasing.signal })
+    for (const lane of await planLanes(parts, items)) startLane(lane)
+  }
+
+  const loop = async (): Promise<void> => {
+    while (!leasing.signal.aborted) {
+      if (leasedCount >= parallelMax) {
+        await pause(errorPauseMs)
+        continue
+      }
+      try {
+        await leaseOnce()
+      } catch (error) {
+        if (leasing.signal.aborted) return
+        const code = error instanceof KnownError ? error.code : undefined
+        if (code === 'LEASE_TIMEOUT') continue
+        if (code === 'QUEUE_NOT_FOUND' || code === 'QUEUE_SHUTTING_DOWN') onAbsent()
+        else onError(error)
+        await pause(code === 'QUEUE_NOT_FOUND' ? absentMs : errorPauseMs)
+      }
+    }
+  }
+
+  return {
+    start: () => {
+      whenEnded ??= loop().catch(onError)
+    },
+    wake: () => wakeUp(),
+    stop: async (graceMs) => {
+      leasing.abort()
+      wakeUp()
+      const timer = setTimeout(() => lanes.abort(), graceMs)
+      await whenEnded
+      await Promise.all(running)
+      clearTimeout(timer)
+    },
+  }
+}
+
+/** Gives back what has to wait for an older notification, and what is no notification. */
+async function planLanes(
+  { engine, storage, clock }: DelivererParts,
+  items: readonly Leased[],
+): Promise<readonly (readonly LaneItem[])[]> {
+  const decoded: LaneItem[] = []
+  const malformed: Leased[] = []
+  for (const item of items) {
+    const message = decodeMessage(item.payload)
+    if (message === undefined) malformed.push(item)
+    else decoded.push(toLaneItem(item, message))
+  }
+  const queued = await listQueued(storage())
+  const { lanes, postponed } = planOrder(decoded, queued, clock.now())
+  const error = { errorCode: 'malformed', errorClass: 'MalformedNotification', message: 'this is no notification' }
+  const returned = [
+    ...malformed.map(({ id }) => ({ id, isDead: true, error })),
+    ...postponed.map(({ item, until }) => ({ id: item.id, availableAt: until, error: null })),
+  ]
+  // A refused batch changes nothing: then the leases end, and the items are leased again.
+  if (returned.length > 0) await engine().retry(alertQueue, alertPartition, returned).catch(() => undefined)
+  return lanes
+}
+
+function toLaneItem(item: Leased, message: QueuedMessage): LaneItem {
+  return {
+    id: item.id,
+    rootId: item.rootId,
+    channel: message.channel,
+    message,
+    queuedAt: message.queuedAt ?? item.createdAt,
+    leaseDeadline: item.lease.deadline,
+  }
+}
+
+async function listQueued(storage: Pick<StoreReads, 'listItems'>): Promise<readonly QueuedNotification[]> {
+  const queued: QueuedNotification[] = []
+  let from: Readonly<{ id: ItemId; isIncluded: boolean }> | undefined
+  while (queued.length < listedMax) {
+    const items = await storage.listItems({
+      queue: alertQueue,
+      countMax: listedPerRead,
+      hasBytes: false,
+      ...(from !== undefined && { from }),
+    })
+    for (const item of items) {
+      const availableAt: Instant | null = item.state === 'waiting' ? item.availableAt : null
+      queued.push({ rootId: item.rootId, channel: item.reference, availableAt })
+    }
+    const last = items.at(-1)
+    if (last === undefined || items.length < listedPerRead) break
+    from = { id: last.id, isIncluded: false }
+  }
+  return queued
+}

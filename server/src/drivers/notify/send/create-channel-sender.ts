@@ -1,0 +1,59 @@
+/** Sends a notification to a channel of any kind: one attempt, bounded in time, without secrets in its result. */
+import { type ChannelTarget, splitTarget } from '../../../core/alerts/channel.ts'
+import type { FailedSend, SendResult } from '../../../core/alerts/delivery/decide-delivery.ts'
+import { toRequests } from '../../../core/alerts/delivery/to-requests.ts'
+import type { Notification } from '../../../core/alerts/notification.ts'
+import type { Clock } from '../../../core/time/instant.ts'
+import { createAddressChecker } from '../../webhook/push/address-rules.ts'
+import { createSender } from '../../webhook/push/create-sender.ts'
+import { createHostResolver } from '../../webhook/push/resolve-host.ts'
+import type { AddressRules } from '../../webhook/push/sender.ts'
+import { sendEmail } from './send-email.ts'
+import { sendRequests } from './send-http.ts'
+
+export type ChannelSender = Readonly<{
+  /** Resolves with the result, whatever the service does. `only`: some of the recipients of an e-mail. */
+  send(
+    target: ChannelTarget,
+    notification: Notification,
+    options?: Readonly<{ only?: readonly string[]; signal?: AbortSignal }>,
+  ): Promise<SendResult>
+  close(): Promise<void>
+}>
+
+export type ChannelSenderParts = Readonly<{
+  addresses: AddressRules
+  clock: Clock
+  /** Of one request, or of one reply of an SMTP server. */
+  timeoutMs: number
+}>
+
+/** Less than a lease lasts: a notification about 20 alerts can be 20 requests. */
+const totalMsMax = 30_000
+const responseMax = 1_000
+
+export function createChannelSender({ addresses, clock, timeoutMs }: ChannelSenderParts): ChannelSender {
+  const sender = createSender({ addresses, timeoutMs, connectionsPerOriginMax: 4, originsMax: 100 })
+  const email = { checker: createAddressChecker(addresses), resolve: createHostResolver(), timeoutMs }
+  return {
+    send: async (target, notification, { only, signal } = {}) => {
+      const timeout = AbortSignal.timeout(totalMsMax)
+      const ended = signal === undefined ? timeout : AbortSignal.any([signal, timeout])
+      const result =
+        target.kind === 'email'
+          ? await sendEmail(email, target, notification, only, ended)
+          : await sendRequests(sender, toRequests(target, notification, clock.now()), ended)
+      return result.isDelivered ? result : withoutSecrets(result, target)
+    },
+    close: () => sender.close(),
+  }
+}
+
+/** Services repeat parts of a request in their answers. */
+function withoutSecrets(failed: FailedSend, target: ChannelTarget): FailedSend {
+  const secrets = Object.values(splitTarget(target).secrets).filter((secret) => secret.length >= 4)
+  const hide = (text: string): string =>
+    secrets.reduce((shown, secret) => shown.replaceAll(secret, '[secret]'), text)
+  const { message, response } = failed
+  return { ...failed, message: hide(message), response: response && hide(response).slice(0, responseMax) }
+}
