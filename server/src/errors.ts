@@ -176,6 +176,13 @@ const catalog = {
   GROUP_NOT_FOUND: { status: 404, hint: 'Check the id. GET /api/v1/groups lists all groups.' },
   GROUP_JOB_NOT_FOUND: { status: 404, hint: 'Check the id. GET /api/v1/group-jobs lists all jobs.' },
   GROUP_JOB_CHANGED: { status: 409, hint: 'Read the job again: another request changed it.' },
+  ALERT_NOT_FOUND: { status: 404, hint: 'Check the id. GET /api/v1/alerts lists all alerts.' },
+  ALERT_CHANGED: { status: 409, hint: 'Read the alert again: it was changed at the same time.' },
+  ALERT_CONFIG_CHANGED: {
+    status: 409,
+    hint: 'Read the rule or channel again, then retry. Another request changed it at the same time.',
+  },
+  ALERT_CONFIGS_FULL: { status: 409, hint: 'Delete rules or channels that are not needed any more.' },
   CAUSE_NOT_FOUND: { status: 404, hint: 'Check the id. GET /api/v1/causes lists all causes.' },
   TARGET_INVALID: {
     status: 400,

@@ -18,6 +18,7 @@
 import type { QueueName } from '../../core/ids/ids.ts'
 import type { Clock } from '../../core/time/instant.ts'
 import type { AccessCommand, AccessResults, AccessStore } from './access.ts'
+import type { AlertCommand, AlertResults, AlertStore } from './alerts.ts'
 import type { ArchiveCommand, ArchiveResults, ArchiveStore } from './archive.ts'
 import type { AuditCommand, AuditResults, AuditStore } from './audit.ts'
 import type { CampaignCommand, CampaignResults, CampaignStore } from './campaigns.ts'
@@ -45,7 +46,8 @@ export interface Storage
     AuditStore,
     AccessStore,
     WorkerStore,
-    KafkaStore {
+    KafkaStore,
+    AlertStore {
   readonly kind: 'sqlite' | 'postgres'
   /** The time by which all servers on this store go. */
   readonly clock: StoreClock
@@ -95,6 +97,7 @@ export type Command =
   | WorkerCommand
   | KafkaCommand
   | DeliveryCommand
+  | AlertCommand
 
 /** The type of the result of each command, by its `op`. */
 export type Results = QueueResults &
@@ -109,7 +112,8 @@ export type Results = QueueResults &
   WebhookResults &
   WorkerResults &
   KafkaResults &
-  DeliveryResults
+  DeliveryResults &
+  AlertResults
 
 export type ResultOf<C extends Command> = Results[C['op']]
 export type ResultsOf<C extends readonly Command[]> = { -readonly [K in keyof C]: ResultOf<C[K]> }

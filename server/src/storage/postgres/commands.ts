@@ -3,6 +3,8 @@
  */
 import type { Command, Results } from '../contract/storage.ts'
 import { changeAccess, createSession, recordKeyUses } from './access/change-access.ts'
+import { deleteAlertConfig, putAlertConfig } from './alerts/alert-configs.ts'
+import { pruneAlerts, putAlerts, removeAlerts } from './alerts/alerts.ts'
 import { archive, purgeArchive } from './archive/archive.ts'
 import { restoreLetters } from './archive/restore.ts'
 import { writeAudit } from './audit/audit.ts'
@@ -125,6 +127,11 @@ const handlers: Handlers = {
   'record-heartbeats': executeOneByOne(recordHeartbeats),
   'forget-workers': executeOneByOne(forgetWorkers),
   'add-event-totals': executeOneByOne(addEventTotals),
+  'put-alert-config': executeOneByOne(putAlertConfig),
+  'delete-alert-config': executeOneByOne(deleteAlertConfig),
+  'put-alerts': executeOneByOne(putAlerts),
+  'remove-alerts': executeOneByOne(removeAlerts),
+  'prune-alerts': executeOneByOne(pruneAlerts),
   'claim-kafka-partitions': executeOneByOne(claimPartitions),
   'advance-kafka-positions': executeOneByOne(advancePositions),
   'return-letters': executeOneByOne(returnLetters),

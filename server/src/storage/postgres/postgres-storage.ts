@@ -11,6 +11,14 @@ import type {
   CredentialHolder,
   CredentialRef,
 } from '../contract/access.ts'
+import type {
+  AlertConfigKind,
+  AlertConfigsQuery,
+  AlertCount,
+  AlertsQuery,
+  StoredAlert,
+  StoredAlertConfig,
+} from '../contract/alerts.ts'
 import type { ArchivedItem } from '../contract/archive.ts'
 import type { AuditHead, AuditQuery, AuditRow, ChainedAuditRow } from '../contract/audit.ts'
 import type {
@@ -92,6 +100,8 @@ import type { WatchRecords, WorkersQuery } from '../contract/workers.ts'
 import type { StoreOptions, StoreTarget } from '../open-storage.ts'
 import { listAccess, readAccessState } from './access/list-access.ts'
 import { readHolder } from './access/read-holder.ts'
+import { getAlertConfig, listAlertConfigs } from './alerts/alert-configs.ts'
+import { countAlerts, getAlert, listAlerts } from './alerts/alerts.ts'
 import { getArchivedLetters } from './archive/read-archive.ts'
 import { listAudit, readAuditChain, readAuditHeads } from './audit/audit.ts'
 import { listCampaignLetters } from './campaigns/campaign-letters.ts'
@@ -530,6 +540,26 @@ class PostgresStorage implements Storage {
 
   readWatchRecords(): Promise<WatchRecords> {
     return this.#run(() => readWatchRecords(this.#store.connections))
+  }
+
+  listAlertConfigs(query: AlertConfigsQuery): Promise<readonly StoredAlertConfig[]> {
+    return this.#run(() => listAlertConfigs(this.#store.connections, query))
+  }
+
+  getAlertConfig(kind: AlertConfigKind, name: string): Promise<StoredAlertConfig | null> {
+    return this.#run(() => getAlertConfig(this.#store.connections, kind, name))
+  }
+
+  getAlert(id: string): Promise<StoredAlert | null> {
+    return this.#run(() => getAlert(this.#store.connections, id))
+  }
+
+  listAlerts(query: AlertsQuery): Promise<readonly StoredAlert[]> {
+    return this.#run(() => listAlerts(this.#store.connections, query))
+  }
+
+  countAlerts(): Promise<readonly AlertCount[]> {
+    return this.#run(() => countAlerts(this.#store.connections))
   }
 
   readNextDueAt(): Promise<Instant | null> {

@@ -195,6 +195,11 @@ function updateCursors(
       case 'record-heartbeats':
       case 'forget-workers':
       case 'add-event-totals':
+      case 'put-alert-config':
+      case 'delete-alert-config':
+      case 'put-alerts':
+      case 'remove-alerts':
+      case 'prune-alerts':
         break
       case 'advance':
         if ((results[index] as Results['advance']).changes.length > 0) cursors.dropAll()

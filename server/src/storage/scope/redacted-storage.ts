@@ -14,6 +14,7 @@ import { redactContent, redactedBytes, redactedText } from '../../core/redaction
 import { createRedaction, type Redaction } from '../../core/redaction/redaction-rules.ts'
 import { KnownError } from '../../errors.ts'
 import { takeTurn } from '../../turns.ts'
+import type { StoredAlert } from '../contract/alerts.ts'
 import type { StoredAttempt } from '../contract/deliveries.ts'
 import type { GroupFacts, LetterFilter } from '../contract/letters.ts'
 import type { StoreReads } from '../contract/storage.ts'
@@ -25,6 +26,7 @@ export function redactStorage(visible: StoreReads, readable: readonly string[]):
   const redact = createRedactor(redactions)
   return overlay(visible, {
     ...redactGroupReads(visible, redactions),
+    ...redactAlertReads(visible, redactions, readable),
     ...(!readable.includes(systemNamespace) && hideMessages(visible)),
     listItems: async (query) => redact(await visible.listItems(query)),
     listArchive: async (query) => redactArchived(await visible.listArchive(query), redact),
@@ -124,6 +126,40 @@ function redactGroupReads(visible: StoreReads, redactions: Redactions): GroupRea
         if (redaction == null || count.errorClass === undefined) return count
         return { ...count, errorClass: redaction.text(count.errorClass) }
       })
+    },
+  }
+}
+
+function redactAlertReads(
+  visible: StoreReads,
+  redactions: Redactions,
+  readable: readonly string[],
+): Pick<StoreReads, 'getAlert' | 'listAlerts'> {
+  const redact = async (alerts: readonly StoredAlert[]): Promise<readonly StoredAlert[]> => {
+    const names = [...new Set(alerts.flatMap(({ queue }) => queue ?? []))]
+    const [found, queues] = await Promise.all([
+      redactions(names),
+      Promise.all(names.map((name) => visible.getQueue(name))),
+    ])
+    return alerts.map((alert) => {
+      const index = alert.queue === null ? -1 : names.indexOf(alert.queue)
+      if (index < 0 || readable.includes(alert.namespace)) return alert
+      // The rules of a queue that was deleted are not known.
+      const redaction = queues[index] == null ? null : found[index]
+      const hide = (text: string | null | undefined) =>
+        text == null ? null : (redaction?.text(text) ?? redactedText)
+      const { groupTitle, sampleError } = alert.document
+      return {
+        ...alert,
+        document: { ...alert.document, groupTitle: hide(groupTitle), sampleError: hide(sampleError) },
+      }
+    })
+  }
+  return {
+    listAlerts: async (query) => redact(await visible.listAlerts(query)),
+    getAlert: async (id) => {
+      const found = await visible.getAlert(id)
+      return found === null ? null : ((await redact([found]))[0] ?? null)
     },
   }
 }

@@ -10,6 +10,7 @@
 import { intersectScope } from '../../core/access/scope.ts'
 import type { LetterId, QueueName } from '../../core/ids/ids.ts'
 import { type Queue, systemNamespace } from '../../core/items/queue.ts'
+import type { AlertStore } from '../contract/alerts.ts'
 import type { CampaignStore } from '../contract/campaigns.ts'
 import type { DeliveryStore } from '../contract/deliveries.ts'
 import type { KafkaStore } from '../contract/kafka.ts'
@@ -26,6 +27,7 @@ export function scopeStorage(storage: StoreReads, namespaces: readonly string[])
     ...scopeLetterReads(storage, queues, namespaces),
     ...scopeCampaignReads(storage, namespaces),
     ...scopeDriverReads(storage, namespaces),
+    ...scopeAlertReads(storage, namespaces),
     listWorkers: async (query) =>
       storage.listWorkers({ ...query, namespaces: intersectScope(namespaces, query.namespaces) }),
     listAudit: async (query) =>
@@ -72,6 +74,21 @@ function scopeServerReads(storage: StoreReads): ServerReads {
     readHolder: (credential) => storage.readHolder(credential),
     // The clocks of the sources. Retries and totals are read by the metrics only.
     readWatchRecords: async () => ({ ...(await storage.readWatchRecords()), retries: [], totals: [] }),
+  }
+}
+
+function scopeAlertReads(storage: StoreReads, namespaces: readonly string[]): AlertStore {
+  const within = <T extends Readonly<{ namespace: string }>>(found: T | null): T | null =>
+    found !== null && namespaces.includes(found.namespace) ? found : null
+  return {
+    listAlertConfigs: async (query) =>
+      storage.listAlertConfigs({ ...query, namespaces: intersectScope(namespaces, query.namespaces) }),
+    getAlertConfig: async (kind, name) => within(await storage.getAlertConfig(kind, name)),
+    getAlert: async (id) => within(await storage.getAlert(id)),
+    listAlerts: async (query) =>
+      storage.listAlerts({ ...query, namespaces: intersectScope(namespaces, query.namespaces) }),
+    // Only metrics read the counts.
+    countAlerts: async () => [],
   }
 }
 

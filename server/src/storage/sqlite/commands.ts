@@ -2,6 +2,8 @@
 import type { Command, Results } from '../contract/storage.ts'
 import { checkCommand } from '../shared/items/check-command.ts'
 import { changeAccess, createSession, recordKeyUses } from './access/change-access.ts'
+import { deleteAlertConfig, putAlertConfig } from './alerts/alert-configs.ts'
+import { pruneAlerts, putAlerts, removeAlerts } from './alerts/alerts.ts'
 import { archive, purgeArchive } from './archive/archive.ts'
 import { restoreLetters } from './archive/restore.ts'
 import { writeAudit } from './audit/audit.ts'
@@ -118,6 +120,11 @@ const handlers: Handlers = {
   'record-heartbeats': recordHeartbeats,
   'forget-workers': forgetWorkers,
   'add-event-totals': addEventTotals,
+  'put-alert-config': putAlertConfig,
+  'delete-alert-config': deleteAlertConfig,
+  'put-alerts': putAlerts,
+  'remove-alerts': removeAlerts,
+  'prune-alerts': pruneAlerts,
   'claim-kafka-partitions': claimPartitions,
   'advance-kafka-positions': advancePositions,
   'return-letters': returnLetters,

@@ -1,5 +1,6 @@
 import { type Clock, toInstant } from '../../core/time/instant.ts'
 import type { AccessQuery, AccessRecords, AccessStore } from '../contract/access.ts'
+import type { AlertStore } from '../contract/alerts.ts'
 import type { DeliveryStore } from '../contract/deliveries.ts'
 import type { QueueStore } from '../contract/queues.ts'
 import type { Command, ResultsOf, Storage, StoreReads } from '../contract/storage.ts'
@@ -49,12 +50,23 @@ function createWorkerReads(ask: Ask): WorkerStore {
   }
 }
 
+function createAlertReads(ask: Ask): AlertStore {
+  return {
+    listAlertConfigs: (query) => ask({ read: 'alert-configs', query }),
+    getAlertConfig: (kind, name) => ask({ read: 'alert-config', kind, name }),
+    getAlert: (id) => ask({ read: 'alert', id }),
+    listAlerts: (query) => ask({ read: 'alerts', query }),
+    countAlerts: () => ask({ read: 'alert-counts' }),
+  }
+}
+
 function createStorage(backend: Backend, clock: Clock): Storage {
   const ask: Ask = (call) => backend.read(call) as Promise<ReadResult<(typeof call)['read']>>
   return {
     ...createQueueReads(ask),
     ...createDeliveryReads(ask),
     ...createWorkerReads(ask),
+    ...createAlertReads(ask),
     kind: 'sqlite',
     // A SQLite store has no clock: its only server goes by the clock of its machine.
     clock: { now: () => clock.now(), readMachineOffsetUs: () => null },

@@ -39,6 +39,7 @@ create table redrive.alerts (
   namespace text collate "C" not null,
   rule text collate "C" not null,
   subject text collate "C" not null,
+  queue text collate "C",
   severity text collate "C" not null,
   state text collate "C" not null,
   is_tracked boolean not null,
@@ -47,8 +48,9 @@ create table redrive.alerts (
   ended_at bigint,
   document text collate "C" not null
 ) with (fillfactor = 70);
-create unique index alerts_tracked on redrive.alerts (rule, subject) where is_tracked;
+create unique index alerts_tracked on redrive.alerts (rule, namespace, subject) where is_tracked;
 create index alerts_namespace on redrive.alerts (namespace, id);
 create index alerts_rule on redrive.alerts (rule, id);
+create index alerts_queue on redrive.alerts (queue, id) where queue is not null;
 create index alerts_ended on redrive.alerts (ended_at) where ended_at is not null;
 `

@@ -100,6 +100,20 @@ const checks: Checks = {
   'forget-workers': ({ workers }) => {
     for (const worker of workers) checkTexts(worker)
   },
+  'put-alert-config': ({ name, namespace, secret, version }) => {
+    for (const text of [name, namespace, secret]) checkText('config', text)
+    checkNumber('version', version, 0, int4Max)
+  },
+  'put-alerts': ({ alerts }) => {
+    for (const { version, isTracked: _, document: __, ...columns } of alerts) {
+      checkNumber('version', version, 0, int4Max)
+      checkTexts(columns)
+    }
+  },
+  'prune-alerts': ({ before, keptMax }) => {
+    checkInstant('before', before)
+    checkNumber('keptMax', keptMax, 0, countMaxMax)
+  },
   'record-key-uses': ({ uses }) => {
     for (const { keyId, at } of uses) {
       checkText('keyId', keyId)

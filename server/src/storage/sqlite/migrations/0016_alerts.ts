@@ -40,6 +40,7 @@ create table alerts (
   namespace text not null,
   rule text not null,
   subject text not null,
+  queue text,
   severity text not null,
   state text not null,
   is_tracked integer not null,
@@ -48,8 +49,9 @@ create table alerts (
   ended_at integer,
   document text not null
 ) strict, without rowid;
-create unique index alerts_tracked on alerts (rule, subject) where is_tracked = 1;
+create unique index alerts_tracked on alerts (rule, namespace, subject) where is_tracked = 1;
 create index alerts_namespace on alerts (namespace, id);
 create index alerts_rule on alerts (rule, id);
+create index alerts_queue on alerts (queue, id) where queue is not null;
 create index alerts_ended on alerts (ended_at) where ended_at is not null;
 `

@@ -1,5 +1,7 @@
 import { listAccess, readAccessState } from '../access/list-access.ts'
 import { readHolder } from '../access/read-holder.ts'
+import { getAlertConfig, listAlertConfigs } from '../alerts/alert-configs.ts'
+import { countAlerts, getAlert, listAlerts } from '../alerts/alerts.ts'
 import { getArchivedLetters } from '../archive/read-archive.ts'
 import { listAudit, readAuditChain, readAuditHeads } from '../audit/audit.ts'
 import { listCampaignLetters } from '../campaigns/campaign-letters.ts'
@@ -131,6 +133,11 @@ const handlers = {
   'delivery-figures': (database, { query }) => sumDeliveryFigures(database, query),
   workers: (database, { query }) => listWorkers(database, query),
   'watch-records': (database) => readWatchRecords(database),
+  'alert-configs': (database, { query }) => listAlertConfigs(database, query),
+  'alert-config': (database, { kind, name }) => getAlertConfig(database, kind, name),
+  alert: (database, { id }) => getAlert(database, id),
+  alerts: (database, { query }) => listAlerts(database, query),
+  'alert-counts': (database) => countAlerts(database),
   'next-due': (database) => readNextDueAt(database),
   verify: (database, { isRepairableOnly }) =>
     isRepairableOnly ? verifyCounts(database) : [...verifyCounts(database), ...compareArrivals(database)],

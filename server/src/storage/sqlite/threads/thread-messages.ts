@@ -7,6 +7,7 @@
 import type { Instant } from '../../../core/time/instant.ts'
 import { type ErrorCode, KnownError } from '../../../errors.ts'
 import type { AccessQuery, CredentialRef } from '../../contract/access.ts'
+import type { AlertConfigKind, AlertConfigsQuery, AlertsQuery } from '../../contract/alerts.ts'
 import type { AuditQuery } from '../../contract/audit.ts'
 import type { CampaignLettersQuery, CampaignsQuery } from '../../contract/campaigns.ts'
 import type { CountsQuery, QueueCountsQuery, UsageQuery } from '../../contract/counts.ts'
@@ -97,6 +98,11 @@ export type ReadCall =
   | Readonly<{ read: 'delivery-writers'; since: Instant }>
   | Readonly<{ read: 'workers'; query: WorkersQuery }>
   | Readonly<{ read: 'watch-records' }>
+  | Readonly<{ read: 'alert-configs'; query: AlertConfigsQuery }>
+  | Readonly<{ read: 'alert-config'; kind: AlertConfigKind; name: string }>
+  | Readonly<{ read: 'alert'; id: string }>
+  | Readonly<{ read: 'alerts'; query: AlertsQuery }>
+  | Readonly<{ read: 'alert-counts' }>
   | Readonly<{ read: 'next-due' }>
   /** `isRepairableOnly`: only the counts that `reconcile` can correct. */
   | Readonly<{ read: 'verify'; isRepairableOnly: boolean }>
