@@ -1,6 +1,11 @@
 /** Notifications as JSON, in the payload of the items that wait to be sent. */
 import { cutText } from '../text/storable-text.ts'
-import { type Notification, alertSeverities, alertsPerNotification, notificationKinds } from './notification.ts'
+import {
+  alertSeverities,
+  alertsPerNotification,
+  type Notification,
+  notificationKinds,
+} from './notification.ts'
 
 /** `only`: the recipients of an e-mail that were refused for the time being; absent: all of the channel. */
 export type QueuedMessage = Readonly<{
@@ -49,11 +54,12 @@ const isNumberOrNull = (value: unknown): boolean => value === null || isNumber(v
 const isSeverity = (value: unknown): boolean => alertSeverities.some((each) => each === value)
 
 function isMessage(value: unknown): value is QueuedMessage {
-  if (!isFields(value) || !isText(value['channel']) || !isFields(value['notification'])) return false
-  const { only, queuedAt, notification } = value
+  if (!isFields(value)) return false
+  const { only, queuedAt, notification, channel } = value
+  if (!isText(channel) || !isFields(notification)) return false
   if (only !== undefined && !(Array.isArray(only) && only.every(isText))) return false
   if (queuedAt !== undefined && !isNumber(queuedAt)) return false
-  return isNotification(notification as Fields)
+  return isNotification(notification)
 }
 
 function isNotification(value: Fields): boolean {

@@ -2,12 +2,12 @@
 import {
   type ChannelConfig,
   type ChannelKind,
+  type ChannelTarget,
   decodeTarget,
   type FieldProblem,
   type FieldValues,
   isChannelKind,
   splitTarget,
-  type ChannelTarget,
 } from '../../core/alerts/channel.ts'
 import { KnownError } from '../../errors.ts'
 import type { StoredAlertConfig } from '../../storage/contract/alerts.ts'

@@ -1,5 +1,5 @@
 /** The parts of a server that send notifications. */
-import type { ChannelConfig, ChannelKind } from '../../core/alerts/channel.ts'
+import type { ChannelKind } from '../../core/alerts/channel.ts'
 import type { SendResult } from '../../core/alerts/delivery/decide-delivery.ts'
 import { createTestNotifications } from '../../core/alerts/test-notification.ts'
 import type { Clock } from '../../core/time/instant.ts'
@@ -81,7 +81,12 @@ export function createNotifier(parts: NotifierParts): Notifier {
     toCommands: (notification, channels) =>
       channels.length === 0
         ? []
-        : [toImport(channels.map((channel) => toItem(notification, channel)), clock.now())],
+        : [
+            toImport(
+              channels.map((channel) => toItem(notification, channel)),
+              clock.now(),
+            ),
+          ],
     sendTest: async (channel) => {
       const results = []
       for (const notification of createTestNotifications(channel, clock.now())) {
@@ -89,7 +94,7 @@ export function createNotifier(parts: NotifierParts): Notifier {
       }
       return toChannelResult(results)
     },
-    start: deliverer.start,
+    start: () => deliverer.start(),
     stop: async (graceMs) => {
       await deliverer.stop(graceMs)
       await sender.close()

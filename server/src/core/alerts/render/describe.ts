@@ -111,7 +111,9 @@ function describeAlert(alert: AlertText, { rule, at }: Notification, detail: Det
   ]
   return {
     summary: line(alert.summary),
-    facts: facts.flatMap(([label, value]) => (value === null || value === '' ? [] : [[label, value] as const])),
+    facts: facts.flatMap(([label, value]) =>
+      value === null || value === '' ? [] : [[label, value] as const],
+    ),
     sample: sample === '' ? null : sample,
     url: toUrl(alert.url),
   }

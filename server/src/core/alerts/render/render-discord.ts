@@ -7,7 +7,13 @@ import type { Notification } from '../notification.ts'
 import { type AlertColor, type DescribedAlert, type Description, renderWithin } from './describe.ts'
 import { shorten } from './plain.ts'
 
-const bounds = { contentMax: 2_000, embedsMax: 10, titleMax: 256, descriptionMax: 4_096, totalMax: 6_000 } as const
+const bounds = {
+  contentMax: 2_000,
+  embedsMax: 10,
+  titleMax: 256,
+  descriptionMax: 4_096,
+  totalMax: 6_000,
+} as const
 
 const colors: Readonly<Record<AlertColor, number>> = {
   red: 0xd32f2f,
@@ -39,7 +45,11 @@ function isWithin({ content, embeds }: DiscordMessage): boolean {
 }
 
 function toMessage({ title, color, alerts, more, url }: Description): DiscordMessage {
-  const lines = [`**${escapeMarkdown(title)}**`, ...(more === null ? [] : [more]), ...(url === null ? [] : [url])]
+  const lines = [
+    `**${escapeMarkdown(title)}**`,
+    ...(more === null ? [] : [more]),
+    ...(url === null ? [] : [url]),
+  ]
   return {
     content: lines.join('\n'),
     embeds: alerts.map((alert) => toEmbed(alert, colors[color])),
@@ -58,7 +68,7 @@ function toEmbed({ summary, facts, sample, url }: DescribedAlert, color: number)
   }
 }
 
-/** Discord shows a character behind a backslash as it is. The `@` gets a joiner, which mentions do not have. */
+/** Discord shows a character behind a backslash as it is. A mention has no invisible space behind its `@`. */
 function escapeMarkdown(text: string): string {
   return text.replaceAll(/[\\*_~`|>#[\]()<]/g, (mark) => `\\${mark}`).replaceAll('@', '@\u200b')
 }

@@ -57,7 +57,8 @@ function section(text: string): Block {
 function toCode(sample: string): string {
   const plain = sample.replaceAll('`', 'ˋ')
   let text = plain
-  while (escapeSlack(text).length > bounds.sectionMax - 10) text = shorten(text, Math.floor(text.length * 0.8))
+  while (escapeSlack(text).length > bounds.sectionMax - 10)
+    text = shorten(text, Math.floor(text.length * 0.8))
   return `\`\`\`\n${escapeSlack(text)}\n\`\`\``
 }
 

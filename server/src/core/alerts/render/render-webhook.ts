@@ -1,6 +1,7 @@
-/** The body of signed webhooks, for programs: `type`, `timestamp` and `data`, as Standard Webhooks has them. */
-import { toDate } from '../../time/instant.ts'
+/** The body of signed webhooks, for programs: `type`, `timestamp` and `data`, as in Standard Webhooks. */
+
 import { cutText } from '../../text/storable-text.ts'
+import { toDate } from '../../time/instant.ts'
 import type { Notification } from '../notification.ts'
 
 const bounds = { textMax: 1_000, sampleMax: 8_000 } as const

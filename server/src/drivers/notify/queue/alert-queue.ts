@@ -1,6 +1,7 @@
 /** The system queue of notifications, and its dead queue with those that could not be delivered. */
-import { encodeMessage } from '../../../core/alerts/notification-json.ts'
+
 import type { Notification } from '../../../core/alerts/notification.ts'
+import { encodeMessage } from '../../../core/alerts/notification-json.ts'
 import { foreverUs, type NewQueue, systemNamespace } from '../../../core/items/queue.ts'
 import { usPerSecond } from '../../../core/time/instant.ts'
 import type { Engine } from '../../../engine/engine.ts'

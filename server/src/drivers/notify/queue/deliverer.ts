@@ -46,74 +46,93 @@ const listedPerRead = 1_000
 const listedMax = 20_000
 
 export function createDeliverer(parts: DelivererParts): Deliverer {
-  const { engine, lanes, parallelMax, absentMs, onAbsent, onError } = parts
-  const clientId = `alerts-${randomUUID()}`
-  const leasing = new AbortController()
-  const running = new Set<Promise<void>>()
-  let leasedCount = 0
-  let wakeUp: () => void = () => {}
-  let whenEnded: Promise<void> | undefined
+  return new QueueDeliverer(parts)
+}
 
-  const pause = (ms: number): Promise<void> =>
-    new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms)
-      wakeUp = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-    })
+class QueueDeliverer implements Deliverer {
+  readonly #parts: DelivererParts
+  readonly #clientId = `alerts-${randomUUID()}`
+  readonly #leasing = new AbortController()
+  readonly #running = new Set<Promise<void>>()
+  #leasedCount = 0
+  #wakeUp: () => void = () => {}
+  #whenEnded: Promise<void> | undefined
 
-  const startLane = (items: readonly LaneItem[]): void => {
-    leasedCount += items.length
-    const lane = lanes
-      .run(items)
-      .catch(onError)
-      .finally(() => {
-        leasedCount -= items.length
-        running.delete(lane)
-        wakeUp()
-      })
-    running.add(lane)
+  constructor(parts: DelivererParts) {
+    this.#parts = parts
   }
 
-  const leaseOnce = async (): Promise<void> => {
-    const options = { clientId, countMax: parallelMax - leasedCount, timeoutMs: leaseMs }
-    const { items } = await engine().lease(alertQueue, { ...options, signal: leasing.signal })
-    for (const lane of await planLanes(parts, items)) startLane(lane)
+  start(): void {
+    this.#whenEnded ??= this.#loop()
   }
 
-  const loop = async (): Promise<void> => {
-    while (!leasing.signal.aborted) {
-      if (leasedCount >= parallelMax) {
-        await pause(errorPauseMs)
+  wake(): void {
+    this.#wakeUp()
+  }
+
+  async stop(graceMs: number): Promise<void> {
+    this.#leasing.abort()
+    this.#wakeUp()
+    const timer = setTimeout(() => this.#parts.lanes.abort(), graceMs)
+    await this.#whenEnded
+    await Promise.all(this.#running)
+    clearTimeout(timer)
+  }
+
+  async #loop(): Promise<void> {
+    while (!this.#leasing.signal.aborted) {
+      if (this.#leasedCount >= this.#parts.parallelMax) {
+        await this.#pause(errorPauseMs)
         continue
       }
       try {
-        await leaseOnce()
+        await this.#lease()
       } catch (error) {
-        if (leasing.signal.aborted) return
-        const code = error instanceof KnownError ? error.code : undefined
-        if (code === 'LEASE_TIMEOUT') continue
-        if (code === 'QUEUE_NOT_FOUND' || code === 'QUEUE_SHUTTING_DOWN') onAbsent()
-        else onError(error)
-        await pause(code === 'QUEUE_NOT_FOUND' ? absentMs : errorPauseMs)
+        if (!this.#leasing.signal.aborted) await this.#follow(error)
       }
     }
   }
 
-  return {
-    start: () => {
-      whenEnded ??= loop().catch(onError)
-    },
-    wake: () => wakeUp(),
-    stop: async (graceMs) => {
-      leasing.abort()
-      wakeUp()
-      const timer = setTimeout(() => lanes.abort(), graceMs)
-      await whenEnded
-      await Promise.all(running)
-      clearTimeout(timer)
-    },
+  async #lease(): Promise<void> {
+    const { engine, parallelMax } = this.#parts
+    const countMax = parallelMax - this.#leasedCount
+    const options = { clientId: this.#clientId, countMax, timeoutMs: leaseMs, signal: this.#leasing.signal }
+    const { items } = await engine().lease(alertQueue, options)
+    for (const lane of await planLanes(this.#parts, items)) this.#startLane(lane)
+  }
+
+  #startLane(items: readonly LaneItem[]): void {
+    const { lanes, onError } = this.#parts
+    this.#leasedCount += items.length
+    const lane = lanes
+      .run(items)
+      .catch(onError)
+      .finally(() => {
+        this.#leasedCount -= items.length
+        this.#running.delete(lane)
+        this.#wakeUp()
+      })
+    this.#running.add(lane)
+  }
+
+  async #follow(error: unknown): Promise<void> {
+    const { onAbsent, onError, absentMs } = this.#parts
+    const code = error instanceof KnownError ? error.code : undefined
+    if (code === 'LEASE_TIMEOUT') return
+    const isAbsent = code === 'QUEUE_NOT_FOUND' || code === 'QUEUE_SHUTTING_DOWN'
+    if (isAbsent) onAbsent()
+    else onError(error)
+    await this.#pause(isAbsent ? absentMs : errorPauseMs)
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms)
+      this.#wakeUp = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
   }
 }
 
@@ -131,13 +150,20 @@ async function planLanes(
   }
   const queued = await listQueued(storage())
   const { lanes, postponed } = planOrder(decoded, queued, clock.now())
-  const error = { errorCode: 'malformed', errorClass: 'MalformedNotification', message: 'this is no notification' }
+  const error = {
+    errorCode: 'malformed',
+    errorClass: 'MalformedNotification',
+    message: 'this is no notification',
+  }
   const returned = [
     ...malformed.map(({ id }) => ({ id, isDead: true, error })),
     ...postponed.map(({ item, until }) => ({ id: item.id, availableAt: until, error: null })),
   ]
   // A refused batch changes nothing: then the leases end, and the items are leased again.
-  if (returned.length > 0) await engine().retry(alertQueue, alertPartition, returned).catch(() => undefined)
+  if (returned.length > 0)
+    await engine()
+      .retry(alertQueue, alertPartition, returned)
+      .catch(() => undefined)
   return lanes
 }
 

@@ -1,8 +1,8 @@
 /** Sends the notifications of one channel, one after the other, and stores the outcome of each. */
 import type { ChannelKind } from '../../../core/alerts/channel.ts'
 import {
-  decideDelivery,
   type DeliveryRules,
+  decideDelivery,
   type FailedSend,
   type SendResult,
 } from '../../../core/alerts/delivery/decide-delivery.ts'
@@ -61,7 +61,8 @@ export function createLaneRunner(parts: LaneRunnerParts): LaneRunner {
   const lastSentMs = new Map<string, number>()
 
   const waitForGap = async (channel: string, kind: ChannelKind): Promise<void> => {
-    const waitMs = (lastSentMs.get(channel) ?? Number.NEGATIVE_INFINITY) + parts.gapMs(kind) - performance.now()
+    const waitMs =
+      (lastSentMs.get(channel) ?? Number.NEGATIVE_INFINITY) + parts.gapMs(kind) - performance.now()
     if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs))
     if (lastSentMs.size >= sentMax) lastSentMs.clear()
     lastSentMs.set(channel, performance.now())
@@ -173,8 +174,7 @@ async function settle(parts: LaneRunnerParts, item: LaneItem, write: () => Promi
       return
     } catch (error) {
       parts.onError(error)
-      const isGone =
-        error instanceof KnownError && /^(?:ITEM_|QUEUE_|SHUTTING_DOWN)/.test(error.code)
+      const isGone = error instanceof KnownError && /^(?:ITEM_|QUEUE_|SHUTTING_DOWN)/.test(error.code)
       if (isGone || parts.clock.now() + settleRetryMs * usPerMs > item.leaseDeadline) return
       await new Promise((resolve) => setTimeout(resolve, settleRetryMs))
     }

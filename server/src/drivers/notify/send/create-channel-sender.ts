@@ -1,4 +1,4 @@
-/** Sends a notification to a channel of any kind: one attempt, bounded in time, without secrets in its result. */
+/** Sends a notification to a channel of any kind: one attempt, bounded in time. */
 import { type ChannelTarget, splitTarget } from '../../../core/alerts/channel.ts'
 import type { FailedSend, SendResult } from '../../../core/alerts/delivery/decide-delivery.ts'
 import { toRequests } from '../../../core/alerts/delivery/to-requests.ts'
@@ -24,7 +24,7 @@ export type ChannelSender = Readonly<{
 export type ChannelSenderParts = Readonly<{
   addresses: AddressRules
   clock: Clock
-  /** Of one request, or of one reply of an SMTP server. */
+  /** The limit for one request, or for one reply of an SMTP server. */
   timeoutMs: number
 }>
 

@@ -122,7 +122,8 @@ function describe(error: SmtpError, host: string, signal: AbortSignal): SendResu
 function toErrorClass(code: string): string {
   if (code === 'EAUTH' || code === 'ENOAUTH') return 'SmtpAuthError'
   if (code === 'EENVELOPE') return 'SmtpRecipientError'
-  if (code === 'ETLS' || /^(?:CERT_|ERR_TLS_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/.test(code)) return 'TlsError'
+  if (code === 'ETLS' || /^(?:CERT_|ERR_TLS_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/.test(code))
+    return 'TlsError'
   if (code === 'FORBIDDEN_ADDRESS') return 'ForbiddenAddressError'
   return code === 'ETIMEDOUT' ? 'TimeoutError' : 'SmtpError'
 }
