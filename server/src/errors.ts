@@ -182,6 +182,7 @@ const catalog = {
     status: 404,
     hint: 'Check the name. GET /api/v1/alerts/channels lists all channels.',
   },
+  ALERT_CHANNEL_EXISTS: { status: 409, hint: 'Choose another name for the channel.' },
   ALERT_CHANNEL_INVALID: {
     status: 409,
     hint: 'Correct the channel in its configuration file, or with PUT /api/v1/alerts/channels/{name}.',

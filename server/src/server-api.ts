@@ -15,6 +15,7 @@ import { createApiAccess, type ServerTls } from './server-access.ts'
 import type { ServerClock } from './server-clock.ts'
 import { listLags, toKafkaCheck } from './server-kafka.ts'
 import type { BackgroundLoops } from './server-loops.ts'
+import type { NotifyParts } from './server-notify.ts'
 import type { ServerOptions } from './server-options.ts'
 import type { StoreParts } from './server-store.ts'
 import type { ServerTracing } from './server-tracing.ts'
@@ -38,6 +39,7 @@ export function createServerApi(
   { reconciler, letterLoops }: BackgroundLoops,
   kafka: Kafka,
   watching: Watching,
+  { notifier, notificationMetrics }: NotifyParts,
   clock: ServerClock,
   tls: ServerTls | undefined,
   traced: ServerTracing | undefined,
@@ -74,6 +76,7 @@ export function createServerApi(
     access,
     kafka,
     watching,
+    notifier,
     health: () => readHealth([...checks, ...kafka.health().map(toKafkaCheck)], version),
     createMetrics: (countConnections) =>
       createMetrics({
@@ -86,6 +89,7 @@ export function createServerApi(
         accessTotals,
         storeWrites,
         pushes: pushMetrics,
+        notifications: notificationMetrics,
         ...(traced !== undefined && { spans: traced.metrics }),
         readDeadJobs: async () => connection.storage().listConsumerCounts(),
         readDispatch: () => peekWebhooks()?.dispatcher.counts(),

@@ -10,6 +10,7 @@ import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import type { Drain } from './api/http/connections/drain.ts'
 import type { Kafka } from './drivers/kafka/kafka.ts'
+import type { Notifier } from './drivers/notify/create-notifier.ts'
 import type { Logger } from './ops/log/log.ts'
 import type { MetricReport } from './ops/metrics/combined-metrics.ts'
 import { checkHost, createTlsLoop, readTls, toIdentityProvider } from './server-access.ts'
@@ -18,6 +19,7 @@ import { createServerClock } from './server-clock.ts'
 import { createKafkaDriver } from './server-kafka.ts'
 import { listen, toUrl } from './server-listen.ts'
 import { type BackgroundLoops, createBackgroundLoops } from './server-loops.ts'
+import { createServerNotify } from './server-notify.ts'
 import type { ServerOptions } from './server-options.ts'
 import { createStoreParts, type StoreParts } from './server-store.ts'
 import { createServerTracing } from './server-tracing.ts'
@@ -63,12 +65,14 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const kafka = createKafkaDriver(options, parts, clock, traced?.tracing)
   const watchingParts = createServerWatching(options, parts, kafka, clock, owner)
   const { watching, watchingLoop } = watchingParts
+  const notify = createServerNotify(options, parts, clock)
   const { app, drain, metrics } = await createServerApi(
     options,
     parts,
     loops,
     kafka,
     watching,
+    notify,
     clock,
     tls,
     traced,
@@ -94,8 +98,9 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     loops.keyUseLoop.start()
     kafka.start()
     watchingLoop.start()
+    notify.notifier.start()
   }
-  const stopServer = createStop(app, drain, parts, loops, kafka, watchingParts, log)
+  const stopServer = createStop(app, drain, parts, loops, kafka, watchingParts, notify.notifier, log)
   const stop: RunningServer['stop'] = async (graceMs) => {
     void tlsLoop?.stop()
     await stopServer(graceMs)
@@ -111,6 +116,7 @@ function createStop(
   { reconcileLoop, letterLoops, keyUseLoop }: BackgroundLoops,
   kafka: Kafka,
   { watching, watchingLoop }: WatchingParts,
+  notifier: Notifier,
   log: Logger,
 ): RunningServer['stop'] {
   let whenStopped: Promise<void> | undefined
@@ -152,6 +158,7 @@ function createStop(
       peekWebhooks()
         ?.stop(graceMs)
         .catch(() => undefined),
+      notifier.stop(graceMs).catch(() => undefined),
     ])
     whenStopped ??= finish(drained)
     return whenStopped

@@ -52,6 +52,7 @@ export const withoutAudit: Readonly<Record<string, string>> = {
   'POST /api/v1/queues/{name}/leases/cancel': 'the work of a queue',
   'POST /channel/{channelId}/broadcast': 'the work of a channel',
   'POST /api/v1/webhooks/{channel}/{consumer}/test': 'sends a test message, and changes nothing',
+  'POST /api/v1/alerts/channels/{name}/test': 'sends a test message, and changes nothing',
   'POST /channel/{channelId}/consumer/{consumerId}/job/{jobId}': 'the work of a pull consumer',
 }
 
@@ -406,6 +407,29 @@ const letterScenarios: readonly Scenario[] = [
   },
 ]
 
+const aChannel = { kind: 'slack', settings: { url: 'https://hooks.slack.com/services/T0' } }
+const alertChannelScenarios: readonly Scenario[] = [
+  {
+    route: 'PUT /api/v1/alerts/channels/{name}',
+    action: 'alert-channel.create',
+    reason,
+    prepare: async ({ name }) => ({
+      path: `/api/v1/alerts/channels/${name('channel')}`,
+      body: aChannel,
+    }),
+  },
+  {
+    route: 'DELETE /api/v1/alerts/channels/{name}',
+    action: 'alert-channel.delete',
+    reason,
+    prepare: async ({ name, call }) => {
+      const path = `/api/v1/alerts/channels/${name('channel')}`
+      await call('PUT', path, aChannel)
+      return { path, body: {} }
+    },
+  },
+]
+
 const groupScenarios: readonly Scenario[] = [
   {
     route: 'PATCH /api/v1/groups/{id}',
@@ -576,6 +600,7 @@ export const scenarios: readonly Scenario[] = [
   ...accessScenarios,
   ...letterScenarios,
   ...groupScenarios,
+  ...alertChannelScenarios,
   ...campaignScenarios,
   ...webhookScenarios,
 ]

@@ -1,6 +1,7 @@
 /** An API on a store with two tenants, and callers who may act in one namespace each. */
 import type { AddressInfo } from 'node:net'
 import { createAccess } from '../../src/access/create-access.ts'
+import type { ApiContext } from '../../src/api/context.ts'
 import { createApi } from '../../src/api/create-api.ts'
 import { createCaller } from '../../src/api/http/caller.ts'
 import { toHttpLimits } from '../../src/api/http/connections/http-limits.ts'
@@ -10,6 +11,7 @@ import type { Identity } from '../../src/core/access/identity.ts'
 import { grantablePermissions } from '../../src/core/access/permissions.ts'
 import { systemNamespace } from '../../src/core/items/queue.ts'
 import type { Finding } from '../../src/core/watching/findings.ts'
+import { createChannels } from '../../src/drivers/notify/channels.ts'
 import { createWebhooks, type Webhooks } from '../../src/drivers/webhook/webhooks.ts'
 import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
@@ -20,6 +22,7 @@ import { createMetrics } from '../../src/ops/metrics/metrics.ts'
 import { createPushMetrics } from '../../src/ops/metrics/push-metrics.ts'
 import { createStoreWriteTimes } from '../../src/ops/metrics/store-write-times.ts'
 import type { Storage } from '../../src/storage/contract/storage.ts'
+import { noNotifier } from '../http/no-notifier.ts'
 import { noWatching } from '../http/no-watching.ts'
 import { createReadableLog, testSettings } from '../http/test-server.ts'
 
@@ -71,8 +74,7 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
     startedAt: new Date(),
     limits: toHttpLimits(testSettings()),
     storeKind: 'memory',
-    storage: () => storage,
-    engine: () => engine,
+    ...createTestNotifier(storage, engine),
     letters: () => letters,
     access: () => access,
     webhooks: () => webhooks,
@@ -127,6 +129,16 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
       await letters.close()
     },
   }
+}
+
+function createTestNotifier(
+  storage: Storage,
+  engine: Engine,
+): Pick<ApiContext, 'storage' | 'engine' | 'notifier'> {
+  const parts = { storage: () => storage, engine: () => engine }
+  const readSecret = async (secret: string): Promise<string> => secret
+  const channels = createChannels<string>({ configured: [], readSecret, ...parts, clock: storage.clock })
+  return { ...parts, notifier: { ...noNotifier, channels } }
 }
 
 function createFinding(namespace: Tenant): Finding {

@@ -63,7 +63,7 @@ describe.each(['SQLite memory', 'PostgreSQL'] as const)('the delivery of notific
     it('a notification is sent once to each of its channels, and leaves the queue', async () => {
       const node = await start()
       await queueNotification(node, aNotification(), ['hook', 'slack'])
-      await waitUntilEmpty(node)
+      await waitUntilEmpty(node, clock)
       expect(received.map(({ path }) => path).sort()).toEqual(['/hook', '/slack'])
       expect(node.reports.map(({ outcome }) => outcome)).toEqual(['delivered', 'delivered'])
       expect(node.errors).toEqual([])
@@ -74,7 +74,7 @@ describe.each(['SQLite memory', 'PostgreSQL'] as const)('the delivery of notific
       await queueNotification(node, aNotification(), ['hook'])
       await queueNotification(node, aNotification(), ['hook'])
       node.notifier.start()
-      await waitUntilEmpty(node)
+      await waitUntilEmpty(node, clock)
       expect(received).toHaveLength(1)
     })
 
@@ -89,7 +89,7 @@ describe.each(['SQLite memory', 'PostgreSQL'] as const)('the delivery of notific
       }
       await queueNotification(node, aNotification(), ['hook'])
       await advanceUntil(node, clock, () => delivered > 0)
-      await waitUntilEmpty(node)
+      await waitUntilEmpty(node, clock)
       expect(delivered).toBe(1)
       expect(clock.now() - backAt).toBeLessThan(6 * minute)
       expect(new Set(idsOf(received))).toEqual(new Set(['n1']))
@@ -114,7 +114,7 @@ describe.each(['SQLite memory', 'PostgreSQL'] as const)('the delivery of notific
       )
       await queueNotification(node, ended(), ['pager'])
       await advanceUntil(node, clock, () => actions.length === 2)
-      await waitUntilEmpty(node)
+      await waitUntilEmpty(node, clock)
       expect(actions).toEqual(['trigger', 'resolve'])
     })
 
@@ -158,7 +158,7 @@ describe.each(['SQLite memory', 'PostgreSQL'] as const)('the delivery of notific
         const [letter] = await waitForDead(node, 1)
         expect(letter?.failure).toMatchObject({ errorCode: `http_${code}`, errorClass: 'HttpStatusError' })
         expect(letter?.failure?.message).toContain('channel slack: the receiver answered')
-        await waitUntilEmpty(node)
+        await waitUntilEmpty(node, clock)
         expect(node.reports.map(({ outcome }) => outcome)).toEqual(['failed', 'delivered'])
       },
     )
@@ -197,7 +197,7 @@ describe.each(['SQLite memory', 'PostgreSQL'] as const)('the delivery of notific
       await queueNotification(node, aNotification(), ['hook'])
       node.notifier.start()
       expect(await waitForDead(node, 1)).toMatchObject([{ failure: { errorCode: 'malformed' } }])
-      await waitUntilEmpty(node)
+      await waitUntilEmpty(node, clock)
       expect(received).toHaveLength(1)
     })
 
@@ -243,7 +243,7 @@ describe.each(['SQLite memory', 'PostgreSQL'] as const)('the delivery of notific
       await queueNotification(node, aNotification(), ['slack'])
       await queueNotification(node, ended(), ['slack'])
       node.notifier.start()
-      await waitUntilEmpty(node)
+      await waitUntilEmpty(node, clock)
       expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(140)
     })
 
@@ -262,7 +262,7 @@ describe.each(['SQLite memory', 'PostgreSQL'] as const)('the delivery of notific
         expect(await listQueue(first)).toMatchObject([{ state: 'waiting', attempts: 0 }])
       else {
         second.notifier.start()
-        await waitUntilEmpty(second)
+        await waitUntilEmpty(second, clock)
         expect(idsOf(received)).toEqual(['n1', 'n1'])
       }
     })
@@ -274,7 +274,7 @@ describe.each(['SQLite memory', 'PostgreSQL'] as const)('the delivery of notific
         await queueNotification(node, aNotification({ id: `n${at}` }), [at % 3 === 0 ? 'slack' : 'hook'])
       }
       await advanceUntil(first, clock, () => received.length >= 40)
-      await waitUntilEmpty(first)
+      await waitUntilEmpty(first, clock)
       expect(received).toHaveLength(40)
       const hooks = idsOf(received.filter(({ path }) => path === '/hook'))
       expect(new Set(hooks).size).toBe(hooks.length)

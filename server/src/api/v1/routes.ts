@@ -1,4 +1,5 @@
 import type { Route } from '../http/route.ts'
+import { alertChannelRoutes } from './alerts/channels.ts'
 import { auditRoutes } from './audit/audit.ts'
 import { campaignRoutes } from './campaigns/campaigns.ts'
 import { campaignEventRoutes } from './campaigns/events.ts'
@@ -68,4 +69,5 @@ export const v1Routes: readonly Route[] = [
   ...heartbeatRoutes,
   ...workerRoutes,
   ...kafkaRoutes,
+  ...alertChannelRoutes,
 ]

@@ -1,5 +1,6 @@
 import { tlsModes } from '../../storage/contract/tls.ts'
 import { deliverySettings } from '../delivery-settings.ts'
+import { notificationSettings } from '../notification-settings.ts'
 import { maskStore } from '../store/store-text.ts'
 import { tracingSettings } from '../tracing-settings.ts'
 import { watchingSettings } from '../watching-settings.ts'
@@ -425,6 +426,7 @@ export const settingsTable = {
     sentence: 'The longest wait between two attempts to reach a Kafka cluster that does not respond.',
   }),
   ...watchingSettings,
+  ...notificationSettings,
   ...deliverySettings,
   ...webhookSettings,
   ...tracingSettings,

@@ -1,4 +1,7 @@
-/** Where the driver finds channels: in the configuration of this server, and in the store. */
+/**
+ * The channels of a server: those of redrive.yaml, and those that people create through the API. A channel of
+ * the configuration hides a channel of the API with the same name.
+ */
 import {
   type ChannelConfig,
   type ChannelKind,
@@ -7,43 +10,133 @@ import {
   type FieldProblem,
   type FieldValues,
   isChannelKind,
+  listFields,
   splitTarget,
 } from '../../core/alerts/channel.ts'
+import type { ConfiguredChannel } from '../../core/alerts/configured-channel.ts'
+import type { Clock } from '../../core/time/instant.ts'
+import type { Attribution, Engine } from '../../engine/engine.ts'
 import { KnownError } from '../../errors.ts'
 import type { StoredAlertConfig } from '../../storage/contract/alerts.ts'
+import type { AuditEntry, WriteAudit } from '../../storage/contract/audit.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'
 
-/** A channel of redrive.yaml. `secrets` are the secret fields, which may be references. */
-export type ConfiguredChannel<S> = Readonly<{
+export const channelSources = ['configuration', 'api'] as const
+
+/** A channel without its secrets. `secretFields`: the secret fields that it has. */
+export type ListedChannel = Readonly<{
   name: string
   namespace: string
   kind: ChannelKind
-  shown: FieldValues
-  secrets: Readonly<Record<string, S>>
+  source: (typeof channelSources)[number]
+  fields: FieldValues
+  secretFields: readonly string[]
+  /** 0: it is not in the store. */
+  version: number
 }>
 
-export interface ChannelSource {
-  /** With its secrets. Null: there is no such channel. Rejects if its secrets cannot be read. */
+export interface AlertChannels {
+  /** In byte order of their names. */
+  list(): Promise<readonly ListedChannel[]>
+  get(name: string): Promise<ListedChannel | null>
+  /** With its secrets. Rejects if they cannot be read. */
   find(name: string): Promise<ChannelConfig | null>
+  /** Creates or replaces a channel. Rejects with ALERT_CONFIG_CHANGED if another request did so, too. */
+  put(channel: ChannelConfig, attribution: Attribution): Promise<void>
+  remove(channel: ListedChannel, attribution: Attribution): Promise<void>
 }
 
-export type ChannelSourceParts<S> = Readonly<{
+export type ChannelParts<S> = Readonly<{
   configured: readonly ConfiguredChannel<S>[]
+  /** Called at each use, so that a rotated secret is noticed. */
   readSecret(secret: S): Promise<string>
-  storage: () => Pick<StoreReads, 'getAlertConfig'>
+  storage: () => Pick<StoreReads, 'listAlertConfigs' | 'getAlertConfig'>
+  engine: () => Pick<Engine, 'write'>
+  clock: Clock
 }>
 
-/** The configuration has precedence. Its secrets are read at each use, so that a rotated one is noticed. */
-export function createChannelSource<S>(parts: ChannelSourceParts<S>): ChannelSource {
+export const channelsMax = 500
+
+export function createChannels<S>(parts: ChannelParts<S>): AlertChannels {
+  const { storage, engine, clock, readSecret } = parts
   const configured = new Map(parts.configured.map((channel) => [channel.name, channel]))
+  const getStored = (name: string) => storage().getAlertConfig('channel', name)
+  const refuseConfigured = (name: string): void => {
+    if (!configured.has(name)) return
+    throw new KnownError('ALERT_CHANNEL_CONFIGURED', `channel ${name} is part of the configuration`)
+  }
+  const createAudit = (
+    action: string,
+    { name, namespace, kind, fields }: Pick<ListedChannel, 'name' | 'namespace' | 'kind' | 'fields'>,
+    attribution: Attribution,
+  ): WriteAudit => {
+    const details = { kind, ...fields }
+    const target = `alert-channel/${name}`
+    const entry: AuditEntry = { ...attribution, namespace, at: clock.now(), action, target, details }
+    return { op: 'audit', entries: [entry] }
+  }
   return {
+    list: async () => {
+      const stored = (await storage().listAlertConfigs({ kind: 'channel' })).flatMap(
+        (config) => listStored(config) ?? [],
+      )
+      const own = [...configured.values()].map(listConfigured)
+      const visible = stored.filter(({ name }) => !configured.has(name))
+      return [...own, ...visible].toSorted((a, b) => (a.name < b.name ? -1 : 1))
+    },
+    get: async (name) => {
+      const own = configured.get(name)
+      if (own !== undefined) return listConfigured(own)
+      const stored = await getStored(name)
+      return stored === null ? null : listStored(stored)
+    },
     find: async (name) => {
       const own = configured.get(name)
-      if (own !== undefined) return resolveChannel(own, parts.readSecret)
-      const stored = await parts.storage().getAlertConfig('channel', name)
-      return stored === null ? null : decodeStoredChannel(stored)
+      if (own !== undefined) return resolveChannel(own, readSecret)
+      const stored = await getStored(name)
+      return stored === null ? null : decodeStored(stored)
+    },
+    put: async ({ name, namespace, target }, attribution) => {
+      refuseConfigured(name)
+      const { shown, secrets } = splitTarget(target)
+      const { kind } = target
+      const version = (await getStored(name))?.version ?? 0
+      const config = { kind: 'channel', name, namespace, version } as const
+      const document = { kind, ...shown }
+      const secret = JSON.stringify(secrets)
+      const action = version === 0 ? 'alert-channel.create' : 'alert-channel.change'
+      await engine().write([
+        { op: 'put-alert-config', ...config, document, secret, countMax: channelsMax },
+        createAudit(action, { name, namespace, kind, fields: shown }, attribution),
+      ])
+    },
+    remove: async (channel, attribution) => {
+      const { name, version } = channel
+      refuseConfigured(name)
+      await engine().write([
+        { op: 'delete-alert-config', kind: 'channel', name, version },
+        createAudit('alert-channel.delete', channel, attribution),
+      ])
     },
   }
+}
+
+function listConfigured<S>({ name, namespace, kind, shown, secrets }: ConfiguredChannel<S>): ListedChannel {
+  const secretFields = Object.keys(secrets)
+  return { name, namespace, kind, source: 'configuration', fields: shown, secretFields, version: 0 }
+}
+
+/** Null: the channel was stored by a newer version and cannot be read. */
+function listStored({ name, namespace, version, document, secret }: StoredAlertConfig): ListedChannel | null {
+  const { kind, ...values } = document
+  if (!isChannelKind(kind)) return null
+  const fields = Object.fromEntries(
+    listFields(kind).flatMap((field) =>
+      field.isSecret || values[field.name] === undefined ? [] : [[field.name, values[field.name]]],
+    ),
+  )
+  const secretFields = Object.keys(readSecrets(secret))
+  return { name, namespace, kind, source: 'api', fields, secretFields, version }
 }
 
 async function resolveChannel<S>(
@@ -55,20 +148,15 @@ async function resolveChannel<S>(
   return { name, namespace, target: requireTarget(name, kind, values) }
 }
 
-export function decodeStoredChannel(stored: StoredAlertConfig): ChannelConfig {
-  const { name, namespace, document, secret } = stored
+function decodeStored({ name, namespace, document, secret }: StoredAlertConfig): ChannelConfig {
   const { kind, ...shown } = document
   if (!isChannelKind(kind)) throw createInvalidError(name, [{ field: 'kind', message: 'is unknown' }])
-  const secrets: unknown = JSON.parse(secret ?? '{}')
-  return { name, namespace, target: requireTarget(name, kind, { ...shown, ...(secrets as FieldValues) }) }
+  return { name, namespace, target: requireTarget(name, kind, { ...shown, ...readSecrets(secret) }) }
 }
 
-/** The document and the secret of a channel in the store. */
-export function encodeStoredChannel(
-  target: ChannelTarget,
-): Readonly<{ document: Readonly<Record<string, unknown>>; secret: string }> {
-  const { shown, secrets } = splitTarget(target)
-  return { document: { kind: target.kind, ...shown }, secret: JSON.stringify(secrets) }
+function readSecrets(secret: string | null): FieldValues {
+  const value: unknown = JSON.parse(secret ?? '{}')
+  return typeof value === 'object' && value !== null ? (value as FieldValues) : {}
 }
 
 function requireTarget(name: string, kind: ChannelKind, values: FieldValues): ChannelTarget {

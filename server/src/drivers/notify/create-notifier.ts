@@ -6,7 +6,7 @@ import type { Clock } from '../../core/time/instant.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'
 import type { AddressRules } from '../webhook/push/sender.ts'
-import type { ChannelSource } from './channels.ts'
+import type { AlertChannels } from './channels.ts'
 import type { AlertSender, ChannelResult } from './notify.ts'
 import { createAlertQueues, toImport, toItem } from './queue/alert-queue.ts'
 import { createDeliverer } from './queue/deliverer.ts'
@@ -14,6 +14,7 @@ import { createLaneRunner, type DeliveryReport } from './queue/lane-runner.ts'
 import { createChannelSender } from './send/create-channel-sender.ts'
 
 export interface Notifier extends AlertSender {
+  readonly channels: AlertChannels
   start(): void
   /** Attempts in progress may take `graceMs` longer. */
   stop(graceMs: number): Promise<void>
@@ -23,7 +24,7 @@ export type NotifierParts = Readonly<{
   engine: () => Engine
   storage: () => StoreReads
   clock: Clock
-  channels: ChannelSource
+  channels: AlertChannels
   addresses: AddressRules
   timeoutMs: number
   giveUpUs: number
@@ -72,6 +73,7 @@ export function createNotifier(parts: NotifierParts): Notifier {
     onError,
   })
   return {
+    channels: parts.channels,
     prepare: async () => {
       if (isPrepared) return
       await createAlertQueues(engine())
@@ -87,6 +89,8 @@ export function createNotifier(parts: NotifierParts): Notifier {
               clock.now(),
             ),
           ],
+    listChannels: async (namespace) =>
+      (await parts.channels.list()).filter((each) => each.namespace === namespace).map(({ name }) => name),
     sendTest: async (channel) => {
       const results = []
       for (const notification of createTestNotifications(channel, clock.now())) {

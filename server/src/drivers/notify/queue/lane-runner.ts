@@ -1,5 +1,5 @@
 /** Sends the notifications of one channel, one after the other, and stores the outcome of each. */
-import type { ChannelKind } from '../../../core/alerts/channel.ts'
+import type { ChannelKind, ChannelTarget } from '../../../core/alerts/channel.ts'
 import {
   type DeliveryRules,
   decideDelivery,
@@ -12,7 +12,8 @@ import type { ItemId } from '../../../core/ids/ids.ts'
 import { type Clock, type Instant, usPerMs, usPerSecond } from '../../../core/time/instant.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import { KnownError } from '../../../errors.ts'
-import type { ChannelSource } from '../channels.ts'
+import type { Complete, Import, Retry } from '../../../storage/contract/items.ts'
+import type { AlertChannels } from '../channels.ts'
 import type { ChannelSender } from '../send/create-channel-sender.ts'
 import { alertPartition, alertQueue, toImport, toItem } from './alert-queue.ts'
 
@@ -32,7 +33,7 @@ export type DeliveryReport = Readonly<{
 export type LaneRunnerParts = Readonly<{
   engine: () => Engine
   clock: Clock
-  channels: ChannelSource
+  channels: Pick<AlertChannels, 'find'>
   sender: ChannelSender
   rules: DeliveryRules
   /** The time between two messages to a channel, in ms. */
@@ -53,6 +54,8 @@ const laneMsMax = 20_000
 /** A channel that was just configured may not be known to each server yet. */
 const unknownUsMax = 900 * usPerSecond
 const settleRetryMs = 500
+const remainingUsMin = 60 * usPerSecond
+const target = { queue: alertQueue, partition: alertPartition } as const
 const sentMax = 1_000
 
 export function createLaneRunner(parts: LaneRunnerParts): LaneRunner {
@@ -86,7 +89,7 @@ export function createLaneRunner(parts: LaneRunnerParts): LaneRunner {
     }
     const report = { kind, channel: item.channel, notification: item.message.notification.id, result }
     if (result.isDelivered) {
-      await settle(parts, item, () => completeItem(parts, item, result.remaining ?? []))
+      await settle(parts, item, toCompletion(item, result.remaining ?? [], parts.clock.now()))
       parts.onAttempt({ ...report, outcome: 'delivered' })
       return undefined
     }
@@ -94,10 +97,9 @@ export function createLaneRunner(parts: LaneRunnerParts): LaneRunner {
     const isDead = decision.kind === 'dead'
     const { errorCode, errorClass } = result
     const error = { errorCode, errorClass, message: toMessage(item.channel, result) }
-    const retried = isDead ? { isDead } : { availableAt: decision.availableAt }
-    await settle(parts, item, async () => {
-      await parts.engine().retry(alertQueue, alertPartition, [{ id: item.id, error, ...retried }])
-    })
+    const availableAt = isDead ? null : decision.availableAt
+    const items = [{ id: item.id, isDead, error, availableAt }]
+    await settle(parts, item, [{ op: 'retry', ...target, items, now: parts.clock.now() }])
     parts.onAttempt({ ...report, outcome: isDead ? 'failed' : 'retried' })
     return isDead ? undefined : decision.availableAt
   }
@@ -122,7 +124,7 @@ async function findChannel(
   { channels, clock }: LaneRunnerParts,
   name: string,
   queuedAt: Instant,
-): Promise<Extract<Awaited<ReturnType<ChannelSource['find']>>, object>['target'] | FailedSend> {
+): Promise<ChannelTarget | FailedSend> {
   const failed = { isDelivered: false, latencyMs: 0, status: null, retryAfter: null, response: null } as const
   try {
     const channel = await channels.find(name)
@@ -147,35 +149,38 @@ function toMessage(channel: string, { message, response }: FailedSend): string {
  * Completes the item. Recipients that the SMTP server refused for the time being get an item of their own, in
  * the same transaction.
  */
-async function completeItem(
-  { engine, clock }: LaneRunnerParts,
+function toCompletion(
   { id, message, queuedAt, rootId }: LaneItem,
   remaining: readonly string[],
-): Promise<void> {
-  const now = clock.now()
-  const complete = { op: 'complete', queue: alertQueue, partition: alertPartition, ids: [id], now } as const
-  if (remaining.length === 0) {
-    await engine().complete(alertQueue, alertPartition, [id])
-    return
-  }
+  now: Instant,
+): readonly [Complete, ...Import[]] {
+  const complete: Complete = { op: 'complete', ...target, ids: [id], now }
+  if (remaining.length === 0) return [complete]
   const rest = toItem(message.notification, message.channel)
   const payload = encodeMessage({ ...message, only: remaining, queuedAt })
-  const availableAt = now + Math.max(60 * usPerSecond, now - queuedAt)
+  const availableAt = now + Math.max(remainingUsMin, now - queuedAt)
   const item = { ...rest, payload, sourceId: `${rest.sourceId}/${rootId}`, availableAt }
-  const [completed] = await engine().write([complete, toImport([item], now)])
-  if (!completed.isSettled) throw new KnownError('ITEM_NOT_LEASED', `item ${id} is no longer leased`)
+  return [complete, toImport([item], now)]
 }
 
-/** Repeats a write until the lease ends: if the outcome is not stored, the message is sent again. */
-async function settle(parts: LaneRunnerParts, item: LaneItem, write: () => Promise<void>): Promise<void> {
+/**
+ * Repeats a write until the lease ends: if the outcome is not stored, the message is sent again. It is
+ * written directly, because the functions of the engine accept no calls while the server stops.
+ */
+async function settle(
+  { engine, clock, onError }: LaneRunnerParts,
+  { id, leaseDeadline }: LaneItem,
+  commands: readonly [Complete | Retry, ...Import[]],
+): Promise<void> {
   for (;;) {
     try {
-      await write()
+      const [result] = await engine().write(commands)
+      if (!result.isSettled) onError(new Error(`notification ${id} was no longer leased after its attempt`))
       return
     } catch (error) {
-      parts.onError(error)
-      const isGone = error instanceof KnownError && /^(?:ITEM_|QUEUE_|SHUTTING_DOWN)/.test(error.code)
-      if (isGone || parts.clock.now() + settleRetryMs * usPerMs > item.leaseDeadline) return
+      onError(error)
+      const isGone = error instanceof KnownError && error.code === 'QUEUE_NOT_FOUND'
+      if (isGone || clock.now() + settleRetryMs * usPerMs > leaseDeadline) return
       await new Promise((resolve) => setTimeout(resolve, settleRetryMs))
     }
   }
@@ -189,12 +194,12 @@ async function giveBack(
 ): Promise<void> {
   if (items.length === 0) return
   const ids = items.map(({ id }) => id)
-  const target = { queue: alertQueue, partition: alertPartition }
+  const now = clock.now()
   try {
-    if (until === null) await engine().write([{ op: 'unlease', ...target, ids, now: clock.now() }])
+    if (until === null) await engine().write([{ op: 'unlease', ...target, ids, now }])
     else {
-      const returned = ids.map((id) => ({ id, availableAt: until, error: null }))
-      await engine().retry(alertQueue, alertPartition, returned)
+      const returned = ids.map((id) => ({ id, isDead: false, availableAt: until, error: null }))
+      await engine().write([{ op: 'retry', ...target, items: returned, now }])
     }
   } catch (error) {
     onError(error)
