@@ -119,7 +119,7 @@ describe('an e-mail channel', () => {
     const { port, mails } = await startSmtp({ disabledCommands: ['STARTTLS', 'AUTH'] })
     expect(await send({ port })).toMatchObject({
       isDelivered: false,
-      isPermanent: false,
+      isPermanent: true,
       errorClass: 'TlsError',
     })
     expect(mails).toEqual([])

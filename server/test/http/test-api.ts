@@ -8,6 +8,7 @@ import { createLetterTotals } from '../../src/ops/metrics/letter-totals.ts'
 import { createMetrics } from '../../src/ops/metrics/metrics.ts'
 import { createPushMetrics } from '../../src/ops/metrics/push-metrics.ts'
 import { createStoreWriteTimes } from '../../src/ops/metrics/store-write-times.ts'
+import { noAlerts } from './no-alerts.ts'
 import { noNotifier } from './no-notifier.ts'
 import { noWatching } from './no-watching.ts'
 import { createReadableLog, type LogLine, testSettings } from './test-server.ts'
@@ -69,6 +70,7 @@ async function startApi(over: Partial<ApiParts> = {}): Promise<TestApi & { stop(
     },
     watching: noWatching,
     notifier: noNotifier,
+    alerts: noAlerts,
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
     createMetrics: (countConnections) =>
       createMetrics({

@@ -1,4 +1,6 @@
 import type { Route } from '../http/route.ts'
+import { alertRuleRoutes } from './alerts/alert-rules.ts'
+import { alertRoutes } from './alerts/alerts.ts'
 import { alertChannelRoutes } from './alerts/channels.ts'
 import { auditRoutes } from './audit/audit.ts'
 import { campaignRoutes } from './campaigns/campaigns.ts'
@@ -70,4 +72,6 @@ export const v1Routes: readonly Route[] = [
   ...workerRoutes,
   ...kafkaRoutes,
   ...alertChannelRoutes,
+  ...alertRuleRoutes,
+  ...alertRoutes,
 ]

@@ -1,4 +1,5 @@
 import { tlsModes } from '../../storage/contract/tls.ts'
+import { alertSettings } from '../alert-settings.ts'
 import { deliverySettings } from '../delivery-settings.ts'
 import { notificationSettings } from '../notification-settings.ts'
 import { maskStore } from '../store/store-text.ts'
@@ -427,6 +428,7 @@ export const settingsTable = {
   }),
   ...watchingSettings,
   ...notificationSettings,
+  ...alertSettings,
   ...deliverySettings,
   ...webhookSettings,
   ...tracingSettings,
