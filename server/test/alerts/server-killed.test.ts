@@ -1,4 +1,4 @@
-/** Servers that are killed between queueing and sending a notification, and between sending and storing it. */
+/** Servers that are killed before they send a notification, and before they store that it was sent. */
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'

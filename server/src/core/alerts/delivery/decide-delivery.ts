@@ -12,7 +12,7 @@ export type SendResult = Readonly<{ latencyMs: number; status: number | null }> 
         isDelivered: true
         /** Recipients of an e-mail that the server refused. */
         refused?: readonly string[]
-        /** Those of them that it may accept later. */
+        /** The refused recipients that it may accept later. */
         remaining?: readonly string[]
       }>
     | Readonly<{

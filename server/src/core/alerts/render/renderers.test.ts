@@ -173,7 +173,7 @@ describe.each(cases)('a message with %s in %i alerts', (_name, count, text) => {
     expect(body.isWellFormed()).toBe(true)
   })
 
-  it('has no control, direction or surrogate characters in any text for people', () => {
+  it('texts for people have no control, direction or surrogate characters', () => {
     const messages = [
       renderSlack(notification),
       renderDiscord(notification),
@@ -194,7 +194,7 @@ describe.each(cases)('a message with %s in %i alerts', (_name, count, text) => {
 describe('a message', () => {
   const notification = { ...hostile('x', 1), url: 'javascript:alert(1)' }
 
-  it('has no link to anything but a web page', () => {
+  it('links lead to web pages only', () => {
     const alerts = notification.alerts.map((alert) => ({ ...alert, url: 'data:text/html,x' }))
     const messages = [
       renderSlack({ ...notification, alerts }),
@@ -205,7 +205,7 @@ describe('a message', () => {
     expect(JSON.stringify(messages)).not.toMatch(/javascript:|data:text/)
   })
 
-  it('about the end of an alert closes its incident with the key that opened it', () => {
+  it('the end of an alert closes its incident with the key that opened it', () => {
     const alerts = notification.alerts.map((alert) => ({ ...alert, dedupKey: 'group 7/é', endedAt: noon }))
     const end: Notification = { ...notification, kind: 'resolved', alerts }
     expect(renderPagerDuty(end, 'k')).toEqual([
@@ -215,7 +215,7 @@ describe('a message', () => {
     expect(renderSlack(end).text).toMatch(/^RESOLVED: /)
   })
 
-  it('about alerts that did not fit says how many', () => {
+  it('a message says how many alerts did not fit', () => {
     expect(JSON.stringify(renderSlack({ ...notification, moreAlerts: 1 }))).toContain(
       '1 more alert is not shown.',
     )
