@@ -60,7 +60,7 @@ for (const store of ['SQLite memory', 'PostgreSQL'] as const) {
       expect(await request('DELETE', 'chat', {})).toMatchObject({ status: 200, body: { deleted: true } })
       expect(await request('GET', 'chat')).toMatchObject({
         status: 404,
-        body: { code: 'ALERT_CHANNEL_NOT_FOUND' },
+        body: { error: { code: 'ALERT_CHANNEL_NOT_FOUND' } },
       })
       const audit = await server.request('GET', '/api/v1/audit?target=alert-channel%2Fchat')
       expect(audit.body.entries.map(({ action }: { action: string }) => action)).toEqual([
@@ -74,7 +74,7 @@ for (const store of ['SQLite memory', 'PostgreSQL'] as const) {
       expect(await put('kept', 'webhook', { url: `${receiver.url}/a` })).toMatchObject({ status: 200 })
       expect(await put('kept', 'webhook', { url: `${receiver.url}/b` })).toMatchObject({
         status: 400,
-        body: { errors: [{ field: 'body.settings.secret' }] },
+        body: { error: { details: [{ field: 'body.settings.secret' }] } },
       })
     })
 
@@ -111,7 +111,7 @@ for (const store of ['SQLite memory', 'PostgreSQL'] as const) {
         await put('fixed', 'slack', { url: receiver.url }),
         await request('DELETE', 'fixed', {}),
       ]) {
-        expect(answer).toMatchObject({ status: 409, body: { code: 'ALERT_CHANNEL_CONFIGURED' } })
+        expect(answer).toMatchObject({ status: 409, body: { error: { code: 'ALERT_CHANNEL_CONFIGURED' } } })
       }
       expect(await request('GET', 'fixed')).toMatchObject({
         body: { source: 'configuration', settings: { chat_id: '-5' }, secrets_set: ['bot_token'] },
@@ -129,7 +129,7 @@ for (const store of ['SQLite memory', 'PostgreSQL'] as const) {
     ])('a %s channel with %j is refused, and the answer names %s', async (kind, given, field) => {
       expect(await put('bad', kind, given)).toMatchObject({
         status: 400,
-        body: { errors: [{ field: `body.settings.${field}` }] },
+        body: { error: { details: [{ field: `body.settings.${field}` }] } },
       })
     })
 

@@ -138,7 +138,7 @@ class QueueDeliverer implements Deliverer {
 
 /** Gives back what has to wait for an older notification, and what is no notification. */
 async function planLanes(
-  { engine, storage, clock }: DelivererParts,
+  { engine, storage, clock, onError }: DelivererParts,
   items: readonly Leased[],
 ): Promise<readonly (readonly LaneItem[])[]> {
   const decoded: LaneItem[] = []
@@ -156,14 +156,16 @@ async function planLanes(
     message: 'this is no notification',
   }
   const returned = [
-    ...malformed.map(({ id }) => ({ id, isDead: true, error })),
-    ...postponed.map(({ item, until }) => ({ id: item.id, availableAt: until, error: null })),
+    ...malformed.map(({ id }) => ({ id, isDead: true, error, availableAt: null })),
+    ...postponed.map(({ item, until }) => ({ id: item.id, isDead: false, error: null, availableAt: until })),
   ]
-  // A refused batch changes nothing: then the leases end, and the items are leased again.
-  if (returned.length > 0)
+  if (returned.length > 0) {
+    // Without this write the leases end, and the items are leased again.
+    const retry = { op: 'retry', queue: alertQueue, partition: alertPartition, items: returned } as const
     await engine()
-      .retry(alertQueue, alertPartition, returned)
-      .catch(() => undefined)
+      .write([{ ...retry, now: clock.now() }])
+      .catch(onError)
+  }
   return lanes
 }
 
