@@ -63,6 +63,7 @@ const differences: readonly StoreDifference[] = [
   { file: 'connection/shared-connection.ts', store: 'postgres', reason: protocol },
   { file: 'connection/stuck-connections.ts', store: 'postgres', reason: protocol },
   { file: 'connection/tls-connection.ts', store: 'postgres', reason: protocol },
+  { file: 'connection/host-choice.ts', store: 'postgres', reason: protocol },
   { file: 'connection/tls-contexts.ts', store: 'postgres', reason: protocol },
   { file: 'connection/tls-errors.ts', store: 'postgres', reason: protocol },
   { file: 'connection/vacuum.ts', store: 'postgres', reason: 'only PostgreSQL keeps dead row versions' },

@@ -8,6 +8,7 @@
 
 import { type KafkaOptions, type KafkaServer, startKafka } from './kafka/server.ts'
 import { createDatabaseOn, type Database } from './postgres/database.ts'
+import { type PostgresPair, startPostgresPair } from './postgres/pair.ts'
 import { type PostgresOptions, type PostgresServer, startPostgres } from './postgres/server.ts'
 import { type RedisServer, startPrivateServer } from './redis/find.ts'
 import { connectToRegistry, registryUrlVariable } from './registry-server.ts'
@@ -18,6 +19,7 @@ export { chromiumLaunchArgs } from './chromium/launch-args.ts'
 export type { Database } from './postgres/database.ts'
 export type { Found, ServiceFacts, ServiceName } from './service.ts'
 export type PrivatePostgres = PostgresServer
+export type PrivatePostgresPair = PostgresPair
 export type PrivateKafka = KafkaServer
 export type PrivateRedis = RedisServer
 
@@ -48,6 +50,20 @@ export async function startPrivatePostgres(options: PostgresOptions = {}): Promi
     const server = await startPostgres(options)
     privateServers.add(server)
     return { isFound: true, ...server }
+  } catch (error) {
+    return { isFound: false, reason: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+/** Starts a primary and a synchronous standby. `none` forbids them too. */
+export async function startPrivatePostgresPair(): Promise<Found<PrivatePostgresPair>> {
+  if (process.env.REDRIVE_TEST_POSTGRES === none) {
+    return { isFound: false, reason: `REDRIVE_TEST_POSTGRES is "${none}"` }
+  }
+  try {
+    const pair = await startPostgresPair()
+    privateServers.add(pair)
+    return { isFound: true, ...pair }
   } catch (error) {
     return { isFound: false, reason: error instanceof Error ? error.message : String(error) }
   }

@@ -2,9 +2,11 @@ import {
   getServiceSource,
   type PrivateKafka,
   type PrivatePostgres,
+  type PrivatePostgresPair,
   type PrivateRedis,
   startPrivateKafka,
   startPrivatePostgres,
+  startPrivatePostgresPair,
   startPrivateRedis,
 } from './index.ts'
 import type { KafkaOptions } from './kafka/server.ts'
@@ -24,6 +26,7 @@ export type MissingService = Readonly<{ service: string; reason: string }>
 
 interface Requirable extends ServiceFacts {
   privatePostgres: PrivatePostgres
+  privatePostgresPair: PrivatePostgresPair
   privateKafka: PrivateKafka
   privateRedis: PrivateRedis
 }
@@ -41,6 +44,8 @@ function find(service: keyof Requirable, options: object | undefined): Promise<F
   switch (service) {
     case 'privatePostgres':
       return startPrivatePostgres(options)
+    case 'privatePostgresPair':
+      return startPrivatePostgresPair()
     case 'privateKafka':
       return startPrivateKafka(options)
     case 'privateRedis':

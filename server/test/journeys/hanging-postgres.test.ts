@@ -2,14 +2,11 @@
  * A PostgreSQL server whose processes are all stopped, as on a machine that hangs: its connections stay open,
  * new ones are accepted by the kernel, and nothing answers.
  */
-import { readdirSync, readFileSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { needs, requireService } from '../../../tools/services/require-service.ts'
-import { createPgClient } from '../../src/storage/postgres/connection/tls-connection.ts'
 import { requirement } from '../conformance/support/machine-requirements.ts'
 import { pollUntil } from '../http/poll-until.ts'
+import { findPostgresProcesses, signalAll } from '../http/postgres-processes.ts'
 import { startTestServer } from '../http/test-server.ts'
 import { createQueueClient } from '../queue-api/queue-client.ts'
 
@@ -19,30 +16,6 @@ const linux = requirement('/proc', process.platform === 'linux' ? undefined : 'o
 const timeout = 60_000
 const target = { queue_name: 'q', request_timeout: '20s' }
 
-/** The server process and the processes that it has started. */
-async function findProcesses(url: string): Promise<readonly number[]> {
-  const client = createPgClient(url)
-  await client.connect()
-  const { rows } = await client.query<{ data_directory: string }>('show data_directory')
-  await client.end()
-  const lines = await readFile(join(rows[0]?.data_directory ?? '', 'postmaster.pid'), 'utf8')
-  const server = Number.parseInt(lines, 10)
-  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
-  return [server, ...pids.map(Number).filter((pid) => readParent(pid) === server)]
-}
-
-function readParent(pid: number): number | undefined {
-  try {
-    // The name of the program is in parentheses and may contain spaces.
-    const [, parent] = readFileSync(`/proc/${pid}/stat`, 'utf8')
-      .replace(/^.*\) /s, '')
-      .split(' ')
-    return Number(parent)
-  } catch {
-    return undefined
-  }
-}
-
 async function readProbes(url: string) {
   const [health, ready] = await Promise.all([fetch(`${url}/health`), fetch(`${url}/readyz`)])
   return { health: health.status, ready: ready.status, text: await health.text() }
@@ -50,17 +23,8 @@ async function readProbes(url: string) {
 
 describe('a PostgreSQL server that hangs', needs(postgres, linux), () => {
   let stopped: readonly number[] = []
-  const signal = (name: NodeJS.Signals) => {
-    for (const pid of stopped) {
-      try {
-        process.kill(pid, name)
-      } catch {
-        // A process may have ended in the meantime.
-      }
-    }
-  }
   afterAll(async () => {
-    signal('SIGCONT')
+    signalAll(stopped, 'SIGCONT')
     await postgres?.end()
   })
 
@@ -78,8 +42,8 @@ describe('a PostgreSQL server that hangs', needs(postgres, linux), () => {
     const sent = ['before', 'while it hangs', 'while it is down', 'after']
     if ((await produce('before')).status === 200) acknowledged.push('before')
 
-    stopped = await findProcesses(postgres.url)
-    signal('SIGSTOP')
+    stopped = await findPostgresProcesses(postgres.url)
+    signalAll(stopped, 'SIGSTOP')
     const hanging = produce('while it hangs')
     const lease = send('queue.lease', { ...target, client_id: 'w', batch_size: 1, request_timeout: '4s' })
     const down = await pollUntil(
@@ -97,7 +61,7 @@ describe('a PostgreSQL server that hangs', needs(postgres, linux), () => {
     expect(leased.body.message).not.toContain('no items are in the queue')
     expect((await produce('while it is down')).status).toBe(454)
 
-    signal('SIGCONT')
+    signalAll(stopped, 'SIGCONT')
     await pollUntil(
       () => readProbes(url),
       ({ health, ready }) => health === 200 && ready === 200,

@@ -1,7 +1,12 @@
 import { Type } from 'typebox'
 import { describe, expect, it } from 'vitest'
 import type { ApiParts } from '../../src/api/create-api.ts'
-import { answersMax, bodiesReadMax, largeBodyBytes } from '../../src/api/http/connections/capacity.ts'
+import {
+  type AnswerKind,
+  answersMax,
+  bodiesReadMax,
+  largeBodyBytes,
+} from '../../src/api/http/connections/capacity.ts'
 import { reservedMax } from '../../src/api/http/connections/connection-reserve.ts'
 import { type HttpLimits, toHttpLimits } from '../../src/api/http/connections/http-limits.ts'
 import { route } from '../../src/api/http/route.ts'
@@ -288,7 +293,8 @@ describe('an invalid request', () => {
     })
   })
 
-  it('only some exports are in progress at the same time', async () => {
+  /** A route whose answers end when the test says so, and what says so. */
+  const createHanging = (answerKind: AnswerKind) => {
     const waiting: (() => void)[] = []
     const hanging = route({
       method: 'GET',
@@ -298,28 +304,47 @@ describe('an invalid request', () => {
       summary: 'Answers when the test says so.',
       tag: 'server',
       dialect: v1,
-      answerKind: 'export',
+      answerKind,
       schema: { response: { 200: Type.Object({}) } },
       handler: async () => {
         await new Promise<void>((resolve) => waiting.push(resolve))
         return {}
       },
     })
+    const isReached = async (count: number) =>
+      pollUntil(
+        async () => waiting.length,
+        (length) => length === count,
+      )
+    return { hanging, waiting, isReached }
+  }
+
+  it('only some large answers are in progress at the same time, and the others wait', async () => {
+    const { hanging, waiting, isReached } = createHanging('large')
+    const { url } = await startEcho({}, { routes: [hanging, echo] })
+    const answers = Array.from({ length: answersMax.large + 1 }, () => fetch(`${url}/hanging`))
+    await isReached(answersMax.large)
+    // Another request is answered, so the server has had the time to handle the last large answer.
+    expect((await post(url, createBody(100))).status).toBe(200)
+    expect(waiting).toHaveLength(answersMax.large)
+    waiting[0]?.()
+    await isReached(answersMax.large + 1)
+    for (const answer of waiting) answer()
+    const statuses = (await Promise.all(answers)).map(({ status }) => status)
+    expect(statuses).toEqual(Array(answersMax.large + 1).fill(200))
+  })
+
+  it('only some exports are in progress at the same time', async () => {
+    const { hanging, waiting, isReached } = createHanging('export')
     const { url } = await startEcho({}, { routes: [hanging] })
     const first = Array.from({ length: answersMax.export }, () => fetch(`${url}/hanging`))
-    await pollUntil(
-      async () => waiting.length,
-      (count) => count === answersMax.export,
-    )
+    await isReached(answersMax.export)
     const refused = await fetch(`${url}/hanging`)
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '2'])
     for (const answer of waiting.splice(0)) answer()
     for (const answer of await Promise.all(first)) expect((await answer.json()) as object).toEqual({})
     const next = fetch(`${url}/hanging`)
-    await pollUntil(
-      async () => waiting.length,
-      (count) => count === 1,
-    )
+    await isReached(1)
     waiting[0]?.()
     expect((await next).status).toBe(200)
   })

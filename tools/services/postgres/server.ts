@@ -13,8 +13,9 @@ export interface PostgresServer extends AsyncDisposable {
   readonly url: string
   /**
    * `immediate` acts like a crash: no checkpoint, sessions are ended; the next start recovers from the WAL.
+   * `kill` is SIGKILL.
    */
-  stop(mode?: 'fast' | 'immediate'): Promise<void>
+  stop(mode?: StopMode): Promise<void>
   /** Starts again on the same port with the same data. */
   start(): Promise<void>
   /**
@@ -25,6 +26,9 @@ export interface PostgresServer extends AsyncDisposable {
   /** Stops the server and removes its data. Can be called twice. */
   end(): Promise<void>
 }
+
+export type StopMode = 'fast' | 'immediate' | 'kill'
+const stopSignals = { fast: 'SIGINT', immediate: 'SIGQUIT', kill: 'SIGKILL' } as const
 
 /** Contents by name. */
 export type ServerFiles = Readonly<Record<string, string>>
@@ -51,25 +55,57 @@ export type PostgresOptions = Readonly<{
   settings?: Readonly<Record<string, string>>
   /** Written to the data folder before the first start. */
   files?: ServerFiles
+  /** Default: a random one. */
+  password?: string
 }>
 
 export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
+  const prepared = await preparePostgres(options, createCluster)
+  return launchPostgres(prepared, options.settings)
+}
+
+/** A data folder and the programs for it. Nothing runs yet. */
+export type PreparedPostgres = Readonly<{
+  supervised: Supervised
+  bin: string
+  password: string
+  user: User | undefined
+}>
+
+type Prepare = Readonly<{ folder: string; bin: string; password: string; user: User | undefined }>
+
+/** `createData` creates the folder `data` in the given folder. */
+export async function preparePostgres(
+  options: PostgresOptions,
+  createData: (prepare: Prepare) => Promise<void>,
+): Promise<PreparedPostgres> {
   const user = await findUnprivilegedUser()
   const supervised = await supervise('postgres')
   try {
     await checkCanEnter(user, supervised.folder)
     const bin = options.programs ?? (await linkBinaries(supervised.folder))
-    const password = randomBytes(12).toString('hex')
-    await createCluster(supervised.folder, bin, password, user)
-    const writeFiles = (files: ServerFiles) => writeDataFiles(join(supervised.folder, 'data'), files, user)
-    await writeFiles(options.files ?? {})
-    const launch = { bin, password, user, settings: { ...durableSettings, ...options.settings } }
+    const password = options.password ?? randomBytes(12).toString('hex')
+    await createData({ folder: supervised.folder, bin, password, user })
+    await writeDataFiles(join(supervised.folder, 'data'), options.files ?? {}, user)
+    return { supervised, bin, password, user }
+  } catch (error) {
+    await supervised.end()
+    throw error
+  }
+}
+
+export async function launchPostgres(
+  { supervised, bin, password, user }: PreparedPostgres,
+  settings: PostgresOptions['settings'] = {},
+): Promise<PostgresServer> {
+  try {
+    const launch = { bin, password, user, settings: { ...durableSettings, ...settings } }
     const port = await startOnFreePort(supervised, launch)
     return {
       url: toUrl(port, password),
-      stop: async (mode = 'fast') => supervised.stop(mode === 'immediate' ? 'SIGQUIT' : 'SIGINT'),
+      stop: async (mode = 'fast') => supervised.stop(stopSignals[mode]),
       start: async () => startServer(supervised, launch, port),
-      writeFiles,
+      writeFiles: (files) => writeDataFiles(join(supervised.folder, 'data'), files, user),
       end: supervised.end,
       [Symbol.asyncDispose]: supervised.end,
     }
@@ -93,12 +129,7 @@ export async function readPostgresVersion(url: string): Promise<string> {
   }
 }
 
-async function createCluster(
-  folder: string,
-  bin: string,
-  password: string,
-  user: User | undefined,
-): Promise<void> {
+export async function createCluster({ folder, bin, password, user }: Prepare): Promise<void> {
   const data = join(folder, 'data')
   const passwordFile = join(folder, 'password')
   await mkdir(data, { mode: 0o700 })

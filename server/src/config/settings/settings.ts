@@ -118,7 +118,7 @@ export const settingsTable = {
   store: string({
     default: 'data/redrive.db',
     sentence:
-      'The store: a path or sqlite:<path> for a SQLite file, :memory: for a store that is lost at exit, or postgres://user@host:5432/database.',
+      'The store: a path or sqlite:<path> for a SQLite file, :memory: for a store that is lost at exit, or postgres://user@host:5432/database. Several hosts, separated by commas, are the servers of one cluster.',
     format: maskStore,
   }),
 
@@ -173,7 +173,7 @@ export const settingsTable = {
 
   'database.host': string({
     sentence:
-      'The host of the PostgreSQL store. The settings database.* are another way to write store, and cannot be combined with it.',
+      'The host of the PostgreSQL store, or the hosts of a cluster, separated by commas. The settings database.* are another way to write store, and cannot be combined with it.',
   }),
   'database.port': integer({ min: 1, max: 65_535, sentence: 'The port of database.host. Default: 5432.' }),
   'database.name': string({ sentence: 'The database on database.host.' }),

@@ -2,8 +2,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { formatHost, readHosts } from '../../storage/contract/hosts.ts'
 import { type LoadedSettings, loadSettings, type SettingsSources } from '../settings/load-settings.ts'
 import { describeOrigin } from '../settings/origin.ts'
+import { parseStore } from './store-target.ts'
 
 let folder: string
 beforeEach(() => {
@@ -55,6 +57,15 @@ it('the password of the block is the password of the store, and never part of it
 it('unusual names in the block become a valid URL', () => {
   const { settings } = load('database: { host: "::1", name: "a/b c", user: "x@y" }')
   expect(settings.store).toBe('postgres://x%40y@[::1]:5432/a%2Fb%20c')
+})
+
+it('several hosts in the block are the hosts of one cluster, with the same port', () => {
+  const { settings } = load('database: { host: "db1,fd00::2", port: 5433, name: dlq, user: app }')
+  const store = parseStore(settings.store)
+  if (store.kind !== 'postgres') throw new Error(`parsed as ${store.kind}`)
+  expect(readHosts(store.url).map(formatHost)).toEqual(['db1:5433', '[fd00::2]:5433'])
+  expect([store.user, store.url.pathname]).toEqual(['app', '/dlq'])
+  expect(() => load('database: { host: "db1,,db2", name: dlq }')).toThrow('which is not a host')
 })
 
 it('a store from a source with precedence replaces the block', () => {

@@ -4,6 +4,7 @@
  * it.
  */
 import { KnownError } from '../../errors.ts'
+import { formatHost, type StoreHost, setHosts } from '../../storage/contract/hosts.ts'
 import { describeOrigin, type Origin, type RawSetting } from '../settings/origin.ts'
 import type { ReadSettings } from '../settings/read-settings.ts'
 import type { SettingName, Settings, settingsTable } from '../settings/settings.ts'
@@ -61,15 +62,23 @@ function applyStore(loaded: Loaded): Loaded {
 
 function formatUrl(settings: Settings, host: string, name: string): string {
   const user = settings['database.user']
-  // An IPv6 address is written in brackets in a URL.
-  const hostname = host.includes(':') ? `[${host.replace(/^\[|\]$/g, '')}]` : host
-  const url = /[\s/?#@\\]/.test(host) ? null : URL.parse(`postgres://${hostname}/${encodeURIComponent(name)}`)
+  const port = settings['database.port'] ?? 5432
+  const hosts = host.split(',').map((each) => ({ host: each.replace(/^\[|\]$/g, ''), port }))
+  const [first] = hosts
+  const url =
+    first === undefined || hosts.some((each) => !isHost(each))
+      ? null
+      : URL.parse(`postgres://${formatHost(first)}/${encodeURIComponent(name)}`)
   if (url === null) throw refuse(`database.host is ${JSON.stringify(host)}, which is not a host`)
-  url.port = String(settings['database.port'] ?? 5432)
+  if (hosts.length > 1) setHosts(url, hosts)
   if (user !== undefined) url.username = encodeURIComponent(user)
   const sslMode = settings['database.ssl_mode']
   if (sslMode !== undefined) url.searchParams.set('sslmode', sslMode)
   return url.href
+}
+
+function isHost(each: StoreHost): boolean {
+  return !/[\s/?#@\\]/.test(each.host) && URL.canParse(`postgres://${formatHost(each)}/`)
 }
 
 function applyConnectionsMax(loaded: Loaded): Loaded {

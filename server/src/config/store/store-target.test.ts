@@ -58,6 +58,18 @@ describe('a PostgreSQL store', () => {
     expect(store.password?.reveal()).toBe('vault:secret/data/team/db#password')
   })
 
+  it('the hosts of a cluster are kept, and the password is not', () => {
+    const store = postgres(
+      'postgres://app:file:/run/secrets/db@db1:5433,db2/queues?target_session_attrs=primary',
+    )
+    expect(store.url.href).not.toContain('secrets')
+    expect(store.password?.reveal()).toBe('file:/run/secrets/db')
+    expect(store.user).toBe('app')
+    expect(store.url.searchParams.get('host')).toBe('db1,db2')
+    expect(store.url.searchParams.get('port')).toBe('5433,5432')
+    expect(readErrorMessage('postgres://db1,db2/q?target_session_attrs=standby')).toContain('omit it')
+  })
+
   it('a password given as a URL parameter is removed from the URL as well', () => {
     const store = postgres('postgres:///queues?host=/run/postgresql&user=app&password=hush')
     expect(store.url.href).toBe('postgres:///queues?host=%2Frun%2Fpostgresql&user=app')

@@ -1,5 +1,6 @@
 import { KnownError } from '../../errors.ts'
 import { findNearest } from '../../find-nearest.ts'
+import { checkHosts, parseStoreUrl } from '../../storage/contract/hosts.ts'
 import { Secret } from '../secrets/secret.ts'
 import { formatSuggestion } from '../settings/read-settings.ts'
 import { maskStore } from './store-text.ts'
@@ -12,7 +13,7 @@ export type NamedStore =
 
 /**
  * Parses the `store` setting: a path, `sqlite:<path>`, `:memory:`, or a `postgres://` URL, whose password may
- * be a reference: `postgres://app:file:/run/secrets/db@host/database`.
+ * be a reference: `postgres://app:file:/run/secrets/db@host/database`. It can name the hosts of a cluster.
  *
  * Error messages show `shown`. For a store that was read from a reference, this is the reference, because the
  * store itself is a secret.
@@ -66,6 +67,7 @@ function parsePostgres(text: string, refuse: Refuse): NamedStore {
   if (url.pathname.length <= 1) throw refuse('it has no database, as in postgres://user@host:5432/database')
   // Without this, the rest of a reference such as vault:secret/db#ca would be ignored.
   if (url.hash !== '') throw refuse('it contains a #, which must be written as %23')
+  checkHosts(url)
   if (url.searchParams.has('credentials')) {
     throw refuse('leased credentials belong in the setting store.credentials, not in the URL')
   }
@@ -77,7 +79,7 @@ function parsePostgres(text: string, refuse: Refuse): NamedStore {
 }
 
 function parseUrl(text: string, refuse: Refuse): URL {
-  const url = URL.parse(text)
+  const url = parseStoreUrl(text)
   if (url === null || !/^\w+:\/\//.test(text)) {
     throw refuse('it is not a URL such as postgres://user@host:5432/database')
   }

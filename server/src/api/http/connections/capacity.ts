@@ -8,8 +8,11 @@ import { KnownError } from '../../../errors.ts'
 /** The kinds of answers that need memory until they are sent. */
 export type AnswerKind = 'large' | 'export' | 'events'
 
-/** The number of answers in progress at the same time. */
-export const answersMax: Readonly<Record<AnswerKind, number>> = { large: 4, export: 3, events: 500 }
+/**
+ * The number of answers in progress at the same time. PostgreSQL sends a payload of 16 MiB as 32 MiB of text,
+ * so reading a large answer needs 100 MiB and more.
+ */
+export const answersMax: Readonly<Record<AnswerKind, number>> = { large: 3, export: 3, events: 500 }
 /** Bytes of large bodies in progress at the same time. */
 export const bodyBytesInProgressMax = 64_000_000
 /** Smaller bodies are not counted. */

@@ -19,26 +19,53 @@ import { itemsPerPart } from './storage-items-response.ts'
  */
 export const importItemsMax = 100_000
 
-/** For the body thread. */
+/**
+ * For the body thread. Converts some items at a time: the messages of 100,000 items need several times the
+ * memory of their bytes. Messages that follow each other are one message with the items of all.
+ */
 export const importMessageReader: BodyReader<Uint8Array> = {
   name: 'storage.import',
-  read: (bytes) => toBinary(StorageItemsImportRequestSchema, readJson(bytes)),
+  read: (bytes) => {
+    const json = parseJsonBody(bytes)
+    const items = getItems(json)
+    if (items === undefined) return toBinary(StorageItemsImportRequestSchema, readItems(json, 0))
+    const parts = [encodeItems({ ...(json as object), items: [] }, 0)]
+    for (let from = 0; from < items.length; from += itemsPerPart) {
+      const part = items.slice(from, from + itemsPerPart)
+      parts.push(encodeItems({ items: part }, from))
+      // Frees the values that were converted.
+      items.fill(null, from, from + part.length)
+    }
+    return Buffer.concat(parts)
+  },
 }
 
 export const importBody: Reader<StorageItemsImportRequest> & {
   desc: typeof StorageItemsImportRequestSchema
 } = {
   desc: StorageItemsImportRequestSchema,
-  read: (bytes, format) => (format === 'json' ? readJson(bytes) : readProtobuf(bytes)),
+  read: (bytes, format) => {
+    if (format !== 'json') return readProtobuf(bytes)
+    return readItems(parseJsonBody(bytes), 0)
+  },
   toProtobuf: importMessageReader,
 }
 
-function readJson(bytes: Buffer): StorageItemsImportRequest {
-  const json = parseJsonBody(bytes)
-  const given = (json as { items?: unknown } | null)?.items
-  if (!Array.isArray(given)) return toMessage(StorageItemsImportRequestSchema, json)
-  checkCount(given.length)
-  const payloads = given.map(takePayload)
+/** Undefined if the body has no list of items. */
+function getItems(json: unknown): unknown[] | undefined {
+  const items = (json as { items?: unknown } | null)?.items
+  if (!Array.isArray(items)) return undefined
+  checkCount(items.length)
+  return items
+}
+
+function encodeItems(json: object, from: number): Uint8Array {
+  return toBinary(StorageItemsImportRequestSchema, readItems(json, from))
+}
+
+/** `from`: the position of the first item in the body. */
+function readItems(json: unknown, from: number): StorageItemsImportRequest {
+  const payloads = getItems(json)?.map((item, index) => takePayload(item, from + index)) ?? []
   const message = toMessage(StorageItemsImportRequestSchema, json)
   for (const [index, item] of message.items.entries()) item.payload = payloads[index] ?? item.payload
   return message

@@ -1,3 +1,4 @@
+import { tmpdir } from 'node:os'
 import { describe, expect, it } from 'vitest'
 import { needs, requireService } from '../../../../../tools/services/require-service.ts'
 import { newItems, noon } from '../../../../test/make.ts'
@@ -6,7 +7,9 @@ import type { CredentialSource, Credentials } from '../../contract/credentials.t
 import { openPostgres } from '../postgres-storage.ts'
 
 const postgres = await requireService('postgres')
-const ownPostgres = await requireService('privatePostgres')
+const ownPostgres = await requireService('privatePostgres', {
+  settings: { unix_socket_directories: tmpdir() },
+})
 
 class Source implements CredentialSource {
   now: Credentials
@@ -103,6 +106,17 @@ describe('credentials of the store', needs(postgres), () => {
     expect(source.refusedUsers).toEqual(['nobody_here'])
     source.now = good
     await (await open()).close()
+  })
+})
+
+describe('a database behind a Unix socket', needs(ownPostgres), () => {
+  it('credentials are used, although a URL without a host cannot contain a user', async () => {
+    const { port, username, password } = new URL(ownPostgres.url)
+    const url = `postgres:///postgres?host=${encodeURIComponent(tmpdir())}&port=${port}`
+    const credentials = new Source({ user: username, password })
+    const storage = await openPostgres({ kind: 'postgres', url, credentials })
+    expect(await storage.getQueue('missing')).toBeNull()
+    await storage.close()
   })
 })
 

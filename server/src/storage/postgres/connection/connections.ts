@@ -6,6 +6,7 @@
  */
 import pg from 'pg'
 import type { CredentialSource, Credentials } from '../../contract/credentials.ts'
+import { formatHost, readHosts } from '../../contract/hosts.ts'
 import type { TlsSource } from '../../contract/tls.ts'
 import { readNumber } from '../../shared/rows/row-values.ts'
 import {
@@ -17,11 +18,12 @@ import {
   statementTimeoutMs,
 } from './connection.ts'
 import { type ClockSample, databaseNowSql } from './database-clock.ts'
-import { isConnectionLost, isRefusedLogin, OutcomeUnknownError } from './errors.ts'
+import { isConnectionLost, isReadOnlyRefusal, isRefusedLogin, OutcomeUnknownError } from './errors.ts'
+import { HostChoice } from './host-choice.ts'
 import { getParser } from './parse-values.ts'
 import { SharedConnection } from './shared-connection.ts'
 import { type SessionState, StuckConnections } from './stuck-connections.ts'
-import { configureTls, createTlsSourceFromUrl, type TlsConfig } from './tls-connection.ts'
+import { type ConnectionConfig, configureConnections, createTlsSourceFromUrl } from './tls-connection.ts'
 
 export type ConnectionOptions = Readonly<{
   url: string
@@ -91,7 +93,8 @@ export class Connections {
   /** Host, port and database, for messages. Never the password. */
   readonly address: string
   readonly #options: ConnectionOptions
-  readonly #configureTls: (url: URL) => TlsConfig
+  readonly #configure: (url: URL) => ConnectionConfig
+  readonly #hosts: HostChoice
   readonly #stopListening: (() => void) | undefined
   #current: Promise<CredentialPool> | undefined
   readonly #open = new Set<CredentialPool>()
@@ -103,9 +106,10 @@ export class Connections {
   constructor(options: ConnectionOptions) {
     this.#options = options
     const url = new URL(options.url)
-    const host = decodeURIComponent(url.hostname) || url.searchParams.get('host') || 'localhost'
-    this.address = `PostgreSQL at ${host}:${url.port || 5432}${url.pathname}`
-    this.#configureTls = configureTls(options.tls ?? createTlsSourceFromUrl(url))
+    const hosts = readHosts(url)
+    this.address = `PostgreSQL at ${hosts.map(formatHost).join(', ') || formatOnlyHost(url)}${url.pathname}`
+    this.#hosts = new HostChoice(hosts, options.isReadOnly !== true)
+    this.#configure = configureConnections(options.tls ?? createTlsSourceFromUrl(url), this.#hosts)
     this.#stopListening = options.credentials?.onReplaced((credentials) => this.#replace(credentials))
   }
 
@@ -148,6 +152,11 @@ export class Connections {
       return await work(new PooledConnection(client, this.#stuck))
     } catch (error) {
       isBroken = isConnectionLost(error instanceof OutcomeUnknownError ? error.cause : error)
+      if (client !== undefined && this.#hosts.mayHaveMoved && isReadOnlyRefusal(error)) {
+        // The primary was made a standby without ending its connections.
+        isBroken = true
+        this.#retire(pool)
+      }
       throw error
     } finally {
       client?.release(isBroken)
@@ -221,6 +230,18 @@ export class Connections {
   }
 
   async #connect(pool: CredentialPool): Promise<pg.PoolClient> {
+    for (let attempt = 1; ; attempt++) {
+      const { changes } = this.#hosts
+      try {
+        return await this.#connectOnce(pool)
+      } catch (error) {
+        // The host was given up: try the others, each at most once.
+        if (attempt >= this.#hosts.count || this.#hosts.changes === changes) throw error
+      }
+    }
+  }
+
+  async #connectOnce(pool: CredentialPool): Promise<pg.PoolClient> {
     try {
       return await pool.pool.connect()
     } catch (error) {
@@ -322,11 +343,12 @@ export class Connections {
   #createPoolWith(credentials: Credentials | undefined): CredentialPool {
     const url = new URL(this.#options.url)
     if (credentials !== undefined) {
-      url.username = encodeURIComponent(credentials.user)
-      url.password = encodeURIComponent(credentials.password)
+      // As parameters: a URL without a host, as for a Unix socket, cannot have a user.
+      url.searchParams.set('user', credentials.user)
+      url.searchParams.set('password', credentials.password)
     }
     const pool = new pg.Pool({
-      ...this.#configureTls(url),
+      ...this.#configure(url),
       max: this.#options.poolMax,
       connectionTimeoutMillis: this.#options.connectTimeoutMs,
       idleTimeoutMillis: 60_000,
@@ -361,6 +383,11 @@ export class Connections {
 /** The state of a session of another database user is not visible: assume that it executes our statement. */
 function toSessionState(state: unknown): SessionState {
   return state === 'active' || state === null ? 'executing' : 'not executing'
+}
+
+function formatOnlyHost(url: URL): string {
+  const host = decodeURIComponent(url.hostname) || url.searchParams.get('host') || 'localhost'
+  return `${host}:${url.port || 5432}`
 }
 
 async function waitForEnd(pool: pg.Pool): Promise<void> {

@@ -31,13 +31,16 @@ export class SourceIdExistsError extends Error {
 /** Raised by redrive.expect_rows: rows changed after the statement began, and it was rolled back. */
 const rowsChanged = 'RD001'
 
+/** The database refuses to write, as a standby does. */
+export const readOnlyCode = '25006'
+
 const sqlState = {
   serializationFailure: '40001',
   notUnique: '23505',
   deadlock: '40P01',
   lockTimeout: '55P03',
   statementTimeout: '57014',
-  readOnly: '25006',
+  readOnly: readOnlyCode,
   diskFull: '53100',
   tooManyConnections: '53300',
   noSuchDatabase: '3D000',
@@ -86,6 +89,10 @@ export function isConnectionLost(error: unknown): boolean {
   // 08: connection exceptions. 57P: the server is stopping, crashed, starting, or ended the session.
   if (code.startsWith('08') || code.startsWith('57P') || code === '25P03') return true
   return networkMessages.test(error.message)
+}
+
+export function isReadOnlyRefusal(error: unknown): boolean {
+  return readCode(error) === sqlState.readOnly
 }
 
 /** The user or the password is wrong, or the user may no longer log in. */

@@ -10,12 +10,15 @@ import { isIP, Socket } from 'node:net'
 import { connect as connectTls, type SecureContext, type TLSSocket } from 'node:tls'
 import pg from 'pg'
 import { KnownError } from '../../../errors.ts'
+import { formatHost, readHosts, removeHosts, type StoreHost } from '../../contract/hosts.ts'
 import {
   createTlsSource,
   readTlsParameters,
   removeTlsParameters,
   type TlsSource,
 } from '../../contract/tls.ts'
+import { readOnlyCode } from './errors.ts'
+import { HostChoice } from './host-choice.ts'
 import { TlsContexts } from './tls-contexts.ts'
 import {
   checkServerCertificate,
@@ -39,6 +42,13 @@ const BaseClient = pg.Client as unknown as new (
   config: pg.ClientConfig & { connection: DriverConnection },
 ) => pg.Client
 
+/** A host that needs longer for a new connection is given up: another one may be the primary by now. */
+const hostMsMax = 3_000
+
+type ParameterStatus = Readonly<{ parameterName: string; parameterValue: string }>
+/** PostgreSQL reports them before a connection is ready: one for a standby, one for a read-only database. */
+const standbyParameters = ['in_hot_standby', 'default_transaction_read_only']
+
 /** The message SSLRequest: its length, and a number in the place of the protocol version. */
 const tlsRequest = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
 
@@ -55,27 +65,34 @@ export function createTlsSourceFromUrl(url: URL): TlsSource {
   })
 }
 
-export type TlsConfig = Pick<pg.PoolConfig, 'connectionString' | 'ssl' | 'Client'>
+export type ConnectionConfig = Pick<pg.PoolConfig, 'connectionString' | 'ssl' | 'Client'>
 
-/** Returns a function that configures a pool, so that its connections use TLS as the source says. */
-export function configureTls(source: TlsSource): (url: URL) => TlsConfig {
-  const Client = createClientClass(source) as unknown as new () => pg.ClientBase
-  return (url) => ({ connectionString: removeTlsParameters(url).href, ssl: false, Client })
+/**
+ * Returns a function that configures a pool, so that its connections use TLS as the source says, and the
+ * chosen host.
+ */
+export function configureConnections(source: TlsSource, hosts: HostChoice): (url: URL) => ConnectionConfig {
+  const Client = createClientClass(source, hosts) as unknown as new () => pg.ClientBase
+  return (url) => ({ connectionString: toDriverUrl(url), ssl: false, Client })
 }
 
 /** A single connection with the TLS parameters of its URL. */
 export function createPgClient(url: string, config: pg.ClientConfig = {}): pg.Client {
   const parsed = new URL(url)
-  const Client = createClientClass(createTlsSourceFromUrl(parsed))
-  return new Client({ ...config, connectionString: removeTlsParameters(parsed).href, ssl: false })
+  const Client = createClientClass(createTlsSourceFromUrl(parsed), new HostChoice(readHosts(parsed), false))
+  return new Client({ ...config, connectionString: toDriverUrl(parsed), ssl: false })
 }
 
-function createClientClass(source: TlsSource): new (config: pg.ClientConfig) => pg.Client {
+function toDriverUrl(url: URL): string {
+  return removeHosts(removeTlsParameters(url)).href
+}
+
+function createClientClass(source: TlsSource, hosts: HostChoice): new (config: pg.ClientConfig) => pg.Client {
   const contexts = new TlsContexts(source)
   return class extends BaseClient {
     constructor(config: pg.ClientConfig) {
       const { keepAlive = false } = config
-      super({ ...config, connection: new NegotiatedConnection({ keepAlive }, source, contexts) })
+      super({ ...config, connection: new NegotiatedConnection({ keepAlive }, source, contexts, hosts) })
     }
   }
 }
@@ -83,16 +100,63 @@ function createClientClass(source: TlsSource): new (config: pg.ClientConfig) => 
 class NegotiatedConnection extends BaseConnection {
   readonly #source: TlsSource
   readonly #contexts: TlsContexts
+  readonly #hosts: HostChoice
   readonly #keepAlive: boolean
 
-  constructor(options: DriverOptions, source: TlsSource, contexts: TlsContexts) {
+  constructor(options: DriverOptions, source: TlsSource, contexts: TlsContexts, hosts: HostChoice) {
     super(options)
     this.#source = source
     this.#contexts = contexts
+    this.#hosts = hosts
     this.#keepAlive = options.keepAlive === true
   }
 
   override connect(port: number | string, host?: string): void {
+    const chosen = this.#hosts.current
+    if (chosen === undefined) {
+      this.#connectTo(port, host)
+      return
+    }
+    this.#rejectUnusable(chosen)
+    this.#connectTo(chosen.port, chosen.host)
+  }
+
+  /** Gives the host up if it cannot be reached, hangs, or is a standby where a primary is needed. */
+  #rejectUnusable(host: StoreHost): void {
+    let isDecided = false
+    const reject = (error?: unknown): void => {
+      // The next host would have the same wrong certificate or password.
+      if (!isDecided && !(error instanceof TlsError)) this.#hosts.reject(host)
+      isDecided = true
+    }
+    const timer = setTimeout(() => {
+      reject()
+      const hangs = `${formatHost(host)} did not answer within ${hostMsMax} ms`
+      this.stream.destroy(new Error(`connection terminated: ${hangs}`))
+    }, hostMsMax)
+    this.once('readyForQuery', () => {
+      clearTimeout(timer)
+      isDecided = true
+    })
+    this.once('error', reject)
+    this.once('end', () => {
+      clearTimeout(timer)
+      reject()
+    })
+    this.once('errorMessage', (error: Readonly<{ code?: string }>) => {
+      if (error.code?.startsWith('57P') === true) reject()
+      isDecided = true
+    })
+    this.on('parameterStatus', ({ parameterName, parameterValue }: ParameterStatus) => {
+      if (isDecided || !this.#hosts.needsPrimary) return
+      if (!standbyParameters.includes(parameterName) || parameterValue !== 'on') return
+      reject()
+      const refusal = new Error(`${formatHost(host)} accepts no writes, and no other host does`)
+      this.stream.destroy(Object.assign(refusal, { code: readOnlyCode }))
+    })
+  }
+
+  #connectTo(port: number | string, host?: string): void {
     // Without a host, `port` is the path of a Unix socket, which libpq never encrypts.
     if (this.#source.mode === 'disable' || typeof port === 'string' || host === undefined) {
       super.connect(port, host as string)
