@@ -15,14 +15,17 @@ process.env.REDRIVE_TEST_SEEDS ??= '3'
 const slow = [
   'server/src/cli/redrive-command.test.ts',
   'server/test/conformance/durability/**',
+  'server/test/**/*-killed.test.ts',
   'server/test/conformance/concurrency/{concurrent-callers,two-servers-*}.test.ts',
   'server/test/dlq-api/odd-requests.test.ts',
   'server/test/engine/history.test.ts',
   'server/test/journeys/**',
+  'server/test/labelled-failures/**',
   'server/test/letters-api/{export,large-requests,odd-requests}.test.ts',
-  'server/test/letters/{campaign-killed,large}.test.ts',
+  'server/test/letters/large.test.ts',
   'server/test/queue-api/fuzz.test.ts',
   'server/test/vault/**',
+  'server/test/webhook-push/{dispatch,random-counts}.test.ts',
   'tools/services/**',
   'tools/start.test.ts',
 ]

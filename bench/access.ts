@@ -1,7 +1,8 @@
 /**
  * The cost of checking a key, as a part of the CPU of a produce request. Both are measured in one process:
  * the check alone, and requests over HTTP with and without access control, on a store in memory, where a
- * request costs the least and so the check weighs the most.
+ * request costs the least and so the check weighs the most. A request of a tenant is limited to a namespace.
+ * The cost of audit rows is in access-audit.ts.
  */
 import { Agent, request as sendRequest } from 'node:http'
 import { createAccess } from '../server/src/access/create-access.ts'
@@ -13,25 +14,32 @@ import { createEngine } from '../server/src/engine/create-engine.ts'
 import { createLogger } from '../server/src/ops/log/log.ts'
 import { startServer } from '../server/src/server.ts'
 import { openStorage } from '../server/src/storage/open-storage.ts'
+import { auditCallers, measureAudit } from './access-audit.ts'
 import type { BenchOptions } from './arguments.ts'
 import type { BenchResult, Measured } from './report.ts'
 
 const aimPercent = 5
 const connections = 32
 
-export async function benchAccess({ rounds, isQuick, log }: BenchOptions): Promise<BenchResult> {
-  const [checks, requests] = isQuick ? [200_000, 4_000] : [1_000_000, 20_000]
+export async function benchAccess({ rounds, isQuick, stores, log }: BenchOptions): Promise<BenchResult> {
+  const [checks, requests, letters] = isQuick ? [200_000, 4_000, 1_000] : [1_000_000, 20_000, 5_000]
   const checkUs = await measureCheck(checks, rounds)
   log(`a check takes ${checkUs.toFixed(2)} µs`)
   const off = await measureRequests('off', requests, rounds)
   const keys = await measureRequests('keys', requests, rounds)
+  const tenant = await measureRequests('tenant', requests, rounds)
+  log('audit rows')
+  const audit = await measureAudit({ stores, count: letters, rounds })
   const percent = (checkUs / off.usEach) * 100
   return {
-    measured: [off.measured, keys.measured],
+    measured: [off.measured, keys.measured, tenant.measured, ...audit.measured],
     notes: [
       `checking a key: ${checkUs.toFixed(2)} µs`,
       `a produce request: ${off.usEach.toFixed(0)} µs of CPU without access control, client included, and ${keys.usEach.toFixed(0)} µs with it`,
       `the check is ${percent.toFixed(1)} % of the request (aim: less than ${aimPercent} %)`,
+      `a produce request of a tenant, limited to its namespace: ${tenant.usEach.toFixed(0)} µs of CPU`,
+      `redrives: ${auditCallers} callers, one letter in each transaction`,
+      ...audit.notes,
     ],
   }
 }
@@ -57,14 +65,14 @@ async function measureCheck(checks: number, rounds: number): Promise<number> {
 }
 
 async function measureRequests(
-  mode: 'off' | 'keys',
+  mode: 'off' | 'keys' | 'tenant',
   requests: number,
   rounds: number,
 ): Promise<Readonly<{ usEach: number; measured: Measured }>> {
   let key = ''
   const { settings } = readSettings(settingsTable, [])
   const server = await startServer({
-    settings: { ...settings, port: 0, access: mode },
+    settings: { ...settings, port: 0, access: mode === 'off' ? 'off' : 'keys' },
     store: { kind: 'memory' },
     log: createLogger({ level: 'silent', isPretty: false, destination: { write: () => {} } }),
     onFirstKey: (created) => {
@@ -72,24 +80,28 @@ async function measureRequests(
     },
   })
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
-  const headers = {
-    'Content-Type': 'application/json',
-    ...(key !== '' && { Authorization: `Bearer ${key}` }),
-  }
-  const call = (method: string, body: object): Promise<void> =>
+  const call = (method: string, body: object): Promise<Answer> =>
     new Promise((resolve, reject) => {
+      const headers = {
+        'Content-Type': 'application/json',
+        ...(key !== '' && { Authorization: `Bearer ${key}` }),
+      }
       const request = sendRequest(
         `${server.url}/v1/${method}`,
         { method: 'POST', agent, headers },
         (answer) => {
           if (answer.statusCode !== 200) reject(new Error(`${method}: ${answer.statusCode}`))
-          answer.resume().on('end', resolve)
+          answer
+            .setEncoding('utf8')
+            .toArray()
+            .then((parts) => resolve(JSON.parse(parts.join(''))), reject)
         },
       )
       request.on('error', reject).end(JSON.stringify(body))
     })
+  if (mode === 'tenant') key = await createTenant(call)
   const queue = { queue_name: 'bench', lease_timeout: '1m', expire_timeout: '1h', requested_partitions: 1 }
-  await call('queues.create', queue)
+  await call('queues.create', { ...queue, ...(mode === 'tenant' && { namespace }) })
   const item = { queue_name: 'bench', request_timeout: '1m', items: [{ utf8: 'x'.repeat(200) }] }
   let best = { usEach: Number.POSITIVE_INFINITY, perSecond: 0 }
   for (let round = 0; round < rounds; round++) {
@@ -113,4 +125,16 @@ async function measureRequests(
     usEach: best.usEach,
     measured: { subject: `access: ${mode}`, operation: 'produce', perSecond, ...facts },
   }
+}
+
+type Answer = Readonly<{ id?: string; key?: string }>
+const namespace = 'shop'
+
+/** Returns the key of a user who may act in one namespace only. */
+async function createTenant(call: (method: string, body: object) => Promise<Answer>): Promise<string> {
+  await call('namespaces.create', { name: namespace })
+  const { id: user_id = '' } = await call('users.create', { username: 'tenant' })
+  await call('rolebindings.create', { namespace, role_name: 'NamespaceOwner', user_id })
+  const { key = '' } = await call('apikeys.create', { user_id, name: 'bench' })
+  return key
 }

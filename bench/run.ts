@@ -33,8 +33,8 @@ const benches: Readonly<Record<string, Bench>> = {
     load: async () => (await import('./http-servers.ts')).benchHttpServers,
   },
   access: {
-    description: 'the cost of checking a key, as a part of a produce request',
-    accepts: ['rounds'],
+    description: 'the cost of checking a key, of a namespace, and of audit rows',
+    accepts: ['rounds', 'store'],
     load: async () => (await import('./access.ts')).benchAccess,
   },
   'many-queues': {

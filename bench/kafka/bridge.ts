@@ -77,7 +77,7 @@ async function ingestAll(
   const kafka = startDriver(brokers, { ...engine, write }, storage, topic)
   await done.promise
   await kafka.stop()
-  const [counts] = await storage.readCounts({ queue: topic })
+  const [counts] = await storage.readQueueCounts({ queues: [topic], countMax: 1 })
   if (counts?.accepted !== count) throw new Error(`${counts?.accepted} letters of ${count} records`)
   await close()
   return count / ((endedAt - startedAt) / 1_000)

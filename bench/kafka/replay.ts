@@ -32,7 +32,9 @@ export async function measureReplay(
   const share = Math.floor(count / bench.rounds)
   const { engine, storage, close } = await openRedrive(store.target)
   const filling = startDriver(bench.brokers, engine, storage, dead)
-  await waitFor(async () => (await storage.readCounts({ queue: dead }))[0]?.accepted === count)
+  await waitFor(
+    async () => (await storage.readQueueCounts({ queues: [dead], countMax: 1 }))[0]?.accepted === count,
+  )
   await filling.stop()
   const ids = await listIds(storage, dead)
   const redrive = async (): Promise<Measured> => {

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { mapSecrets } from './core/kafka/cluster.ts'
 import { toDate } from './core/time/instant.ts'
 import type { Tracing } from './core/trace/tracing.ts'
+import type { LosingTopicFact } from './core/watching/retention.ts'
 import { createKafka } from './drivers/kafka/create-kafka.ts'
 import type { Kafka, KafkaClusterHealth } from './drivers/kafka/kafka.ts'
 import type { HealthCheck } from './ops/health/health.ts'
@@ -39,6 +40,16 @@ export function createKafkaDriver(
 
 export function listLags(kafka: Kafka): readonly KafkaLag[] {
   return kafka.listFigures().flatMap(({ cluster, groups }) => groups.map((each) => ({ cluster, ...each })))
+}
+
+export function listLosingTopics(kafka: Kafka): readonly LosingTopicFact[] {
+  return kafka
+    .listFigures()
+    .flatMap(({ cluster, topics }) =>
+      topics
+        .filter(({ isLosingSoon }) => isLosingSoon)
+        .map(({ topic, unreadCount }) => ({ cluster, topic, unreadCount })),
+    )
 }
 
 /** A cluster that cannot be reached must not take the server out of service. */

@@ -9,7 +9,7 @@ import { createRedisObserver, noRedis, type RedisObserver } from './ops/watching
 import { createRedisReader } from './ops/watching/heartbeats/redis-reader.ts'
 import type { Watching } from './ops/watching/watching.ts'
 import type { ServerClock } from './server-clock.ts'
-import { listLags } from './server-kafka.ts'
+import { listLags, listLosingTopics } from './server-kafka.ts'
 import type { ServerOptions } from './server-options.ts'
 import type { StoreParts } from './server-store.ts'
 
@@ -31,6 +31,7 @@ export function createServerWatching(
     expected: toExpectedWorkers(settings),
     thresholds: toLagThresholds(settings),
     listLags: () => listLags(kafka),
+    listLosingTopics: () => listLosingTopics(kafka),
     redis: createRedis(options, engine, clock, owner),
     workersMax: settings['workers.count_max'],
     log,

@@ -4,10 +4,12 @@
  */
 
 import { type Heartbeat, startHeartbeat } from '../worker/heartbeat.ts'
+import { ignoreConnectionErrors } from './cluster/connection-errors.ts'
 import { type SessionParts, WorkerSession } from './cluster/worker-session.ts'
 import type { KafkaWorkerOptions, WorkerErrorContext } from './options.ts'
 import { readOptions } from './options.ts'
 import type { WorkerCounts, WorkerEvents } from './partitions/partition-parts.ts'
+import { pauseUnless } from './timing.ts'
 
 export type PartitionState = Readonly<{ topic: string; partition: number; lag: number }>
 
@@ -37,6 +39,7 @@ const stopMsDefault = 30_000
  * if an option is invalid; everything else is reported to `onError` and retried.
  */
 export function createKafkaWorker(options: KafkaWorkerOptions): KafkaWorker {
+  ignoreConnectionErrors()
   const settings = readOptions(options, () => crypto.randomUUID().slice(0, 8))
   const nowMs = () => options.clock?.nowMs() ?? Date.now()
   const counts: WorkerCounts = { processed: 0, failed: 0, deadLettered: 0, parked: 0, skipped: 0 }
@@ -97,20 +100,8 @@ async function runSessions(signal: AbortSignal, runSession: () => Promise<void>)
     const startedAtMs = performance.now()
     await runSession()
     if (performance.now() - startedAtMs > steadyMs) waitMs = backoffMsMin
-    await pauseUnless(signal, waitMs)
+    await pauseUnless(waitMs, signal)
   }
-}
-
-function pauseUnless(signal: AbortSignal, ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', end)
-      resolve()
-    }
-    const timer = setTimeout(end, signal.aborted ? 0 : ms)
-    signal.addEventListener('abort', end)
-  })
 }
 
 /** Errors of the callbacks must not break the worker. */

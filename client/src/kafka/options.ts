@@ -63,7 +63,9 @@ export type KafkaWorkerOptions = Readonly<{
   /** `host:port` of some brokers. */
   brokers: readonly string[]
   connection?: KafkaConnection
-  topics: string | readonly string[]
+  /** The topics to read. `topic` is another name for it. */
+  topics?: string | readonly string[]
+  topic?: string | readonly string[]
   group: string
   handler: RecordHandler
   /** The delay before each retry: with n delays a record is tried n + 1 times. Default: `1s`, `5s`, `30s`. */
@@ -91,6 +93,8 @@ export type KafkaWorkerOptions = Readonly<{
   sideTopics?: boolean
   /** Creates missing dead-letter topics and side topics. Default true. */
   createTopics?: boolean
+  /** How often the topics are looked up, to find partitions that were added. Default `30s`. */
+  topicCheck?: Delay
   /** Where a group without offsets starts. Default `earliest`. */
   startFrom?: 'earliest' | 'latest'
   /** The name of this instance in dead letters and heartbeats. Default: random. */
@@ -138,6 +142,7 @@ export type WorkerSettings = Readonly<{
   sessionTimeoutMs: number
   rebalanceGraceMs: number
   heartbeatMs: number
+  topicCheckMs: number
 }>
 
 const retryDefault: readonly Delay[] = ['1s', '5s', '30s']
@@ -147,7 +152,7 @@ const delaysMax = 100
 /** Throws a KafkaWorkerOptionsError that names the option. */
 export function readOptions(options: KafkaWorkerOptions, createId: () => string): WorkerSettings {
   const { group, handler, redrive } = options
-  const topics = typeof options.topics === 'string' ? [options.topics] : options.topics
+  const topics = readTopics(options)
   checkOptions(options, topics)
   const nameDeadTopic = readDeadLetter(options.deadLetter ?? '{topic}.dlq')
   for (const topic of topics)
@@ -164,10 +169,15 @@ export function readOptions(options: KafkaWorkerOptions, createId: () => string)
   }
 }
 
+function readTopics({ topic, topics = topic }: KafkaWorkerOptions): readonly string[] {
+  require(topic === undefined || topics === topic, 'topics: give either topic or topics')
+  return typeof topics === 'string' ? [topics] : (topics ?? [])
+}
+
 function checkOptions(options: KafkaWorkerOptions, topics: readonly string[]): void {
   const { brokers, group, handler, redrive, holdKeys = false, retry = retryDefault } = options
   require(brokers?.length > 0, 'brokers: name at least one broker, as host:port')
-  require(topics?.length > 0 && !topics.includes(''), 'topics: name at least one topic')
+  require(topics.length > 0 && !topics.includes(''), 'topics: name at least one topic')
   require(typeof group === 'string' && group !== '', 'group: name the consumer group')
   require(typeof handler === 'function', 'handler: give a function')
   require(retry.length <= delaysMax, `retry: at most ${delaysMax} delays`)
@@ -197,6 +207,7 @@ function readDelays({ retry = retryDefault, ...options }: KafkaWorkerOptions) {
     waitMsMax: readDelay('waitMax', options.waitMax ?? '30s', 0),
     holdCheckMs: readDelay('holdCheck', options.holdCheck ?? '5s', 1),
     rebalanceGraceMs: readDelay('rebalanceGrace', options.rebalanceGrace ?? graceDefaultMs, 0),
+    topicCheckMs: readDelay('topicCheck', options.topicCheck ?? '30s', 1),
     heartbeatMs: readDelay('heartbeatInterval', options.heartbeatInterval ?? '10s', 1),
   }
 }

@@ -25,6 +25,8 @@ export interface Access {
    * wrong, and with TOO_MANY_FAILED_ATTEMPTS if the address sent too many wrong ones.
    */
   identify(credential: Credential, address: string): Identity | Promise<Identity>
+  /** A number that grows with each change that can change what a credential allows, on any server. */
+  readEpoch(): number | Promise<number>
   /** Records when keys were last used. */
   recordKeyUses(): Promise<void>
 }

@@ -22,7 +22,7 @@ export type ChangeAccessParts = Readonly<{
   storage: Pick<StoreReads, 'readAccessState'>
   engine: Pick<Engine, 'write'>
   clock: Clock
-  /** Called after a change that can change what a credential allows. */
+  /** Called after a change that can change what a credential allows. It may reject. */
   onChanged(): Promise<void>
   /** How long other servers may use what they read before the change. 0: there are no others. */
   propagationMs: number
@@ -42,7 +42,8 @@ export function createChangeAccess(parts: ChangeAccessParts): ChangeAccess {
       return changes
     })
     if (!changesCredentials(changes)) return
-    await onChanged()
-    if (propagationMs > 0) await sleep(propagationMs)
+    // The change is committed. If the store cannot be read now, this server trusts nothing that it remembers.
+    const refreshed = onChanged().catch(() => undefined)
+    await Promise.all([refreshed, propagationMs > 0 ? sleep(propagationMs) : undefined])
   }
 }

@@ -1,6 +1,7 @@
 import { anonymousUserId, type Identity, nobody } from '../core/access/identity.ts'
 import type { Clock } from '../core/time/instant.ts'
 import type { Engine } from '../engine/engine.ts'
+import { readWithin } from '../engine/timing/deadline.ts'
 import { KnownError } from '../errors.ts'
 import type { CredentialRef } from '../storage/contract/access.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
@@ -8,7 +9,7 @@ import type { Access } from './access.ts'
 import { hashSecret, hasKeyForm } from './api-key-text.ts'
 import { createApiKeys } from './api-keys.ts'
 import { createChangeAccess } from './change-access.ts'
-import { createEpochWatch } from './epoch-watch.ts'
+import { createEpochWatch, createPassedMs } from './epoch-watch.ts'
 import { createFailedAttempts } from './failed-attempts.ts'
 import { Identities, type KnownIdentity, refused } from './identities.ts'
 import { createKeyUses } from './key-uses.ts'
@@ -32,22 +33,26 @@ export type AccessOptions = Readonly<{
 }>
 
 /** How long a server with others on its store trusts what it remembers: see epoch-watch.ts. */
-const sharedTrustMs = 500
+const sharedTrustMs = 400
+/** How often servers look whether requests that wait or stream have lost their credential. */
+export const openRequestsMs = 100
 /** Other servers may measure time a little differently. */
 const trustMarginMs = 50
 const attemptWindowMs = 60_000
+/** A store that hangs must not make requests wait: they share the read of the epoch. */
+const readMsMax = 3_000
 
 export function createAccess(options: AccessOptions): Access {
-  const { storage, engine, clock, sessionMs, failedAttemptsMax } = options
-  const nowMs = options.nowMs ?? (() => performance.now())
+  const { storage, engine, clock, sessionMs, failedAttemptsMax, provider } = options
+  const nowMs = options.nowMs ?? createPassedMs()
+  const reads = limitReads(storage)
   const isShared = storage.kind === 'postgres'
   const watch = createEpochWatch({
-    readEpoch: async () => (await storage.readAccessState()).epoch,
+    readEpoch: reads.readEpoch,
     trustMs: isShared ? sharedTrustMs : Number.POSITIVE_INFINITY,
     nowMs,
   })
-  const identities = new Identities(storage, watch, clock)
-  const { provider } = options
+  const identities = new Identities(reads, watch, clock)
   const tokens = provider === undefined ? undefined : createTokens({ provider, storage, watch, clock })
   const uses = createKeyUses(engine, clock)
   const attempts = createFailedAttempts({ attemptsMax: failedAttemptsMax, windowMs: attemptWindowMs, nowMs })
@@ -56,7 +61,7 @@ export function createAccess(options: AccessOptions): Access {
     engine,
     clock,
     onChanged: watch.refresh,
-    propagationMs: isShared ? sharedTrustMs + trustMarginMs : 0,
+    propagationMs: isShared ? sharedTrustMs + openRequestsMs + trustMarginMs : 0,
   })
   const parts = { storage, change, clock }
 
@@ -111,6 +116,14 @@ export function createAccess(options: AccessOptions): Access {
       throw refused('api key is invalid')
     },
     recordKeyUses: uses.pass,
+    readEpoch: () => (watch.isTrusted() ? watch.epoch : watch.check().then(() => watch.epoch)),
+  }
+}
+
+function limitReads(storage: Pick<StoreReads, 'readAccessState' | 'readHolder'>) {
+  return {
+    readEpoch: async () => (await readWithin(readMsMax, storage.readAccessState())).epoch,
+    readHolder: (credential: CredentialRef) => readWithin(readMsMax, storage.readHolder(credential)),
   }
 }
 

@@ -48,5 +48,10 @@ function toNetwork(address: string): string {
   const groups = head === '' ? [] : head.split(':')
   const after = tail === undefined || tail === '' ? [] : tail.split(':')
   const zeros = tail === undefined ? 0 : 8 - groups.length - after.length
-  return [...groups, ...new Array<string>(zeros).fill('0'), ...after].slice(0, 4).join(':')
+  const all = [...groups, ...new Array<string>(zeros).fill('0'), ...after]
+  // A proxy may write the same address in several ways.
+  return all
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':')
 }

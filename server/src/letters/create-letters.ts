@@ -11,7 +11,7 @@ import { GroupJobService } from './grouping/group-jobs.ts'
 import { previewRules } from './grouping/preview-rules.ts'
 import type { Letters } from './letters.ts'
 import { type LettersParts, silent } from './parts.ts'
-import { limitCampaigns } from './redacted-campaigns.ts'
+import { limitCampaigns, limitGroupJobs } from './redacted-selections.ts'
 import { createLetterActions } from './redrive.ts'
 import { defaultRetention, Retention } from './retention.ts'
 import { createScopedLetters } from './scoped-letters.ts'
@@ -42,6 +42,7 @@ export function createLetters(given: LettersParts): Letters {
         : createScopedLetters({ letters, storage: seen, campaigns: inView, namespaces })
     return {
       ...view,
+      ...(readable !== null && { groupJobs: limitGroupJobs(view.groupJobs, scoped, readable) }),
       within: (inner) => openView(intersectScope(inner, namespaces ?? undefined), readable),
       readableIn: (inner) => openView(namespaces, intersectScope(inner, readable ?? undefined)),
     }

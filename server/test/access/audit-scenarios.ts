@@ -53,6 +53,7 @@ export const withoutAudit: Readonly<Record<string, string>> = {
   'POST /api/v1/queues/{name}/leases/extend': 'the work of a queue',
   'POST /api/v1/queues/{name}/leases/cancel': 'the work of a queue',
   'POST /channel/{channelId}/broadcast': 'the work of a channel',
+  'POST /api/v1/workers/heartbeat': 'the work of workers',
   'POST /api/v1/webhooks/{channel}/{consumer}/test': 'sends a test message, and changes nothing',
   'POST /api/v1/alerts/channels/{name}/test': 'sends a test message, and changes nothing',
   'POST /channel/{channelId}/consumer/{consumerId}/job/{jobId}': 'the work of a pull consumer',
@@ -628,6 +629,20 @@ const webhookScenarios: readonly Scenario[] = [
   },
 ]
 
+const workerScenarios: readonly Scenario[] = [
+  {
+    route: 'DELETE /api/v1/workers/{type}/{instance_id}',
+    action: 'worker.forget',
+    reason,
+    prepare: async ({ call, name }) => {
+      const instance = name('worker')
+      const heartbeats = [{ type: 'mailer', instance_id: instance }]
+      await call('POST', '/api/v1/workers/heartbeat', { heartbeats })
+      return { path: `/api/v1/workers/mailer/${instance}`, body: {} }
+    },
+  },
+]
+
 export const scenarios: readonly Scenario[] = [
   ...queueScenarios,
   ...accessScenarios,
@@ -637,4 +652,5 @@ export const scenarios: readonly Scenario[] = [
   ...alertScenarios,
   ...campaignScenarios,
   ...webhookScenarios,
+  ...workerScenarios,
 ]

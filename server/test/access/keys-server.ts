@@ -16,8 +16,13 @@ export interface KeysServer {
   admin(path: string, body: object): Promise<Body>
   /** Creates a user with a key, bound to roles: `Viewer`, or `shop:Viewer` for one namespace. */
   createKey(options?: KeyOptions): Promise<CreatedKey>
-  /** Starts another server on the same store. It is stopped with the first one. */
-  startAnother(): Promise<string>
+  /** The URL of the database; empty for SQLite. */
+  readonly storeUrl: string
+  /**
+   * Starts another server on the same store, which it can reach at another URL. It is stopped with the first
+   * one.
+   */
+  startAnother(storeUrl?: string): Promise<string>
 }
 
 export type KeyOptions = Readonly<{ roles?: readonly string[]; scope?: string; expiresAt?: string }>
@@ -39,10 +44,10 @@ export function describeKeysServer(
     let adminKey = ''
     let place: Awaited<ReturnType<typeof createTestStore>>
     let users = 0
-    const start = async (): Promise<string> => {
+    const start = async (storeUrl?: string): Promise<string> => {
       const server = await startServer({
         settings: testSettings({ access: 'keys', ...settings }),
-        store: place.target,
+        store: storeUrl === undefined ? place.target : { kind: 'postgres', url: storeUrl },
         log,
         onFirstKey: (key) => {
           adminKey = key
@@ -72,6 +77,9 @@ export function describeKeysServer(
         return url()
       },
       lines,
+      get storeUrl() {
+        return place.target.kind === 'postgres' ? place.target.url : ''
+      },
       get adminKey() {
         return adminKey
       },

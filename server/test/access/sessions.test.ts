@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { routes } from '../../src/api/routes.ts'
 import { bearer, describeKeysServer } from './keys-server.ts'
 
 describeKeysServer('the session of a browser', 'SQLite memory', {}, (server) => {
@@ -61,6 +62,35 @@ describeKeysServer('the session of a browser', 'SQLite memory', {}, (server) => 
       { ...bearer(key), origin: 'https://evil.example' },
     )
     expect(withKey.status).toBe(200)
+  })
+
+  it('a cookie that somebody planted before signing in is not used, and opens nothing afterwards', async () => {
+    const { key } = await server.createKey({ roles: ['Viewer'] })
+    const planted = `redrive_session=${'A'.repeat(43)}`
+    const answer = await signIn(key, { cookie: planted })
+    expect(answer.status).toBe(200)
+    expect(readCookie(answer.headers)).not.toBe(planted)
+    expect((await server.request('GET', '/api/v1/queues', undefined, { cookie: planted })).status).toBe(401)
+    const again = readCookie((await signIn(key, { cookie: readCookie(answer.headers) })).headers)
+    expect(again).not.toBe(readCookie(answer.headers))
+  })
+
+  it('every route that changes something refuses a session that a page of another site uses', async () => {
+    const { key } = await server.createKey({ roles: ['Admin'] })
+    const cookie = readCookie((await signIn(key)).headers)
+    const changing = routes.filter(({ method, permission }) => method !== 'GET' && permission !== 'public')
+    expect(changing.length).toBeGreaterThan(60)
+    const passed: string[] = []
+    for (const { method, path } of changing) {
+      const response = await fetch(server.url + path.replaceAll(/\{\w+\}/g, 'x'), {
+        method,
+        headers: { cookie, origin: 'https://evil.example', 'content-type': 'application/json' },
+        body: '{}',
+      })
+      const text = await response.text()
+      if (response.status !== 403) passed.push(`${method} ${path}: ${response.status} ${text}`)
+    }
+    expect(passed).toEqual([])
   })
 
   it('a wrong key does not sign in', async () => {

@@ -10,6 +10,7 @@ import { toDeliveryRules, toDispatchRules } from '../../src/config/delivery-rule
 import type { Identity } from '../../src/core/access/identity.ts'
 import { grantablePermissions } from '../../src/core/access/permissions.ts'
 import { systemNamespace } from '../../src/core/items/queue.ts'
+import type { Clock } from '../../src/core/time/instant.ts'
 import type { Finding } from '../../src/core/watching/findings.ts'
 import { createChannels } from '../../src/drivers/notify/channels.ts'
 import { createWebhooks, type Webhooks } from '../../src/drivers/webhook/webhooks.ts'
@@ -86,7 +87,7 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
     webhooks: () => webhooks,
     kafka: noKafka,
     alerts,
-    watching: { ...noWatching, readFindings: async () => tenants.map(createFinding) },
+    watching: createTestWatching(engine, clock),
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
     createMetrics: createTestMetrics,
     isLocalOnly: true,
@@ -149,6 +150,21 @@ const createTestMetrics: Parameters<typeof createApi>[0]['createMetrics'] = (cou
     readClockOffsetSeconds: () => null,
     getReconcileState: () => ({ at: null, differences: 0, differencesTotal: 0 }),
   })
+
+/** Records heartbeats; each tenant has a finding. */
+function createTestWatching(engine: Engine, clock: Clock): ApiContext['watching'] {
+  return {
+    ...noWatching,
+    receive: async (sent) => {
+      const now = clock.now()
+      const heartbeats = sent.map((each) => ({ ...each, source: 'http' as const, receivedAt: now }))
+      const observed = ['http']
+      await engine.write([{ op: 'record-heartbeats', heartbeats, observed, now, workersMax: 1_000 }])
+      return { refused: [] }
+    },
+    readFindings: async () => tenants.map(createFinding),
+  }
+}
 
 function createFinding(namespace: Tenant): Finding {
   const subject = `${namespace}-worker/one`

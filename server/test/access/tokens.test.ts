@@ -1,12 +1,13 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
+import { exportJWK, exportSPKI, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 import { afterAll, expect, it } from 'vitest'
 import { bearer, describeKeysServer } from './keys-server.ts'
 
 /** An identity provider with keys that a test replaces. */
 async function startProvider() {
   let keys: object[] = []
+  const publicKeys: string[] = []
   const server = createServer((request, response) => {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     const body = request.url === '/keys' ? { keys } : { issuer: url, jwks_uri: `${url}/keys` }
@@ -14,12 +15,13 @@ async function startProvider() {
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const addKey = async (kid: string) => {
-    const { publicKey, privateKey } = await generateKeyPair('ES256')
+    const { publicKey, privateKey } = await generateKeyPair('ES256', { extractable: true })
     keys = [...keys, { ...(await exportJWK(publicKey)), kid, alg: 'ES256', use: 'sig' }]
+    publicKeys.push(await exportSPKI(publicKey))
     return privateKey
   }
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  return { issuer, addKey, stop: () => void server.close() }
+  return { issuer, addKey, publicKeys, stop: () => void server.close() }
 }
 
 const provider = await startProvider()
@@ -104,6 +106,24 @@ describeKeysServer('tokens of an identity provider', 'SQLite memory', settings, 
       'an unknown key id': await sign(claims, { kid: 'nope' }),
       'alg none': `${encode({ alg: 'none' })}.${payload}.`,
       'alg HS256': `${encode({ alg: 'HS256', kid: 'one' })}.${payload}.${signature}`,
+      'alg HS256 with the public key as secret': await new SignJWT(claims)
+        .setProtectedHeader({ alg: 'HS256', kid: 'one' })
+        .setIssuer(provider.issuer)
+        .setAudience('redrive')
+        .setExpirationTime('5m')
+        .sign(new TextEncoder().encode(provider.publicKeys[0])),
+      'not yet valid': await new SignJWT(claims)
+        .setProtectedHeader({ alg: 'ES256', kid: 'one' })
+        .setIssuer(provider.issuer)
+        .setAudience('redrive')
+        .setNotBefore('5m')
+        .setExpirationTime('10m')
+        .sign(first),
+      'no expiry': await new SignJWT(claims)
+        .setProtectedHeader({ alg: 'ES256', kid: 'one' })
+        .setIssuer(provider.issuer)
+        .setAudience('redrive')
+        .sign(first),
       'changed claims': `${header}.${encode({ ...claims, iss: provider.issuer, aud: 'redrive', exp: 4e9 })}.${signature}`,
       'no subject': await sign({ realm_access: { roles: ['Admin'] } }),
       'another issuer': await new SignJWT(claims)

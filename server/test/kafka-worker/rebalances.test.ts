@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { KafkaRecord, RecordContext } from '../../../client/src/kafka/index.ts'
 import { needs, requireService } from '../../../tools/services/require-service.ts'
 import { openTestKafka, type TestKafka } from '../kafka/test-kafka.ts'
 import { createWorkerTest, type WorkerTest, waitUntil } from './test-worker.ts'
@@ -94,6 +95,101 @@ describe('Kafka workers of one group', needs(kafka), () => {
     release.resolve()
     await waitUntil(async () => String(await test.committed(group, topic)) === '1,1')
     expect(String(aborted[0])).toMatch(/belongs to another worker/)
+  })
+
+  it('a record that waits for its retry moves with its partition, and keeps its attempts and its time', {
+    timeout: 60_000,
+  }, async () => {
+    const topic = await test.createTopic(test.name('moved'), 2)
+    const group = test.name('group')
+    let nowMs = Date.now()
+    const attempts: string[] = []
+    const options = (worker: string) => ({
+      topics: topic,
+      group,
+      sideTopics: false,
+      retry: ['1h'],
+      clock: { nowMs: () => nowMs, elapsedMs: () => 0, setTimer: () => 0, clearTimer: () => {} },
+      handler: (record: KafkaRecord, { attempt }: RecordContext) => {
+        if (record.text() !== 'late') return
+        attempts.push(`${worker} ${record.partition} ${attempt}`)
+        if (attempt === 1) throw new Error('later')
+      },
+    })
+    const send = (value: string) => test.send([0, 1].map((partition) => ({ topic, partition, value })))
+    const first = workers.start(options('first'))
+    await send('late')
+    await waitUntil(() => attempts.length === 2)
+    const second = workers.start(options('second'))
+    await waitUntil(() => second.partitions().length === 1 && first.partitions().length === 1, 40_000)
+    const moved = second.partitions()[0]?.partition ?? -1
+    expect(attempts.toSorted()).toEqual(['first 0 1', 'first 1 1'])
+    nowMs += 3_600_000
+    // A record behind the waiting one makes the worker look at its clock.
+    await send('next')
+    await waitUntil(async () => String(await test.committed(group, topic)) === '2,2')
+    expect(attempts.slice(2).toSorted()).toEqual([`first ${1 - moved} 2`, `second ${moved} 2`])
+    expect([first.errors, second.errors]).toEqual([[], []])
+  })
+
+  it('a wait that is longer than the session leaves the worker in its group, and its other partitions go on', {
+    timeout: 60_000,
+  }, async () => {
+    const topic = await test.createTopic(test.name('patient'), 2)
+    const group = test.name('group')
+    const seen: string[] = []
+    const worker = workers.start({
+      topics: topic,
+      group,
+      sideTopics: false,
+      retry: ['8s'],
+      handler: (record, { attempt }) => {
+        seen.push(`${record.text()} ${attempt}`)
+        if (record.text() === 'bad' && attempt === 1) throw new Error('later')
+      },
+    })
+    await test.send([{ topic, partition: 0, value: 'bad' }])
+    await waitUntil(() => seen.length === 1)
+    const members = async () => {
+      const [described] = (await test.admin.describeGroups({ groups: [group] })).values()
+      return [...(described?.members.keys() ?? [])]
+    }
+    const before = await members()
+    expect(before).toHaveLength(1)
+    let sent = 0
+    await waitUntil(async () => {
+      await test.send([{ topic, partition: 1, value: `other ${sent++}` }])
+      return seen.includes('bad 2')
+    })
+    expect(await members()).toEqual(before)
+    // The other partition was processed during the wait.
+    expect(seen.indexOf('bad 2')).toBeGreaterThan(10)
+    expect(worker.errors).toEqual([])
+  })
+
+  it('partitions that are added to a topic are read from their start, also by a group that starts at the end', async () => {
+    const topic = await test.createTopic(test.name('grows'))
+    const seen: string[] = []
+    await test.send([{ topic, value: 'before the start' }])
+    const worker = workers.start({
+      topic,
+      group: test.name('group'),
+      topicCheck: 200,
+      startFrom: 'latest',
+      sideTopics: false,
+      handler: (record) => void seen.push(record.text()),
+    })
+    await waitUntil(() => worker.partitions().length === 1)
+    await test.admin.createPartitions({ topics: [{ name: topic, count: 3 }] })
+    await waitUntil(() =>
+      test.send([{ topic, partition: 2, value: 'new' }]).then(
+        () => true,
+        () => false,
+      ),
+    )
+    await waitUntil(() => seen.includes('new'))
+    await waitUntil(() => worker.partitions().length === 3)
+    expect(seen).toEqual(['new'])
   })
 })
 

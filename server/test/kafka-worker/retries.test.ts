@@ -194,6 +194,21 @@ describe('a Kafka worker', needs(kafka), () => {
     expect(big?.value?.equals(large)).toBe(true)
   })
 
+  it('aborted records of transactions are not processed', async () => {
+    const topic = await test.createTopic(test.name('transactions'))
+    const group = test.name('group')
+    const seen: string[] = []
+    const values = ['aborted 1', 'valid 1', 'aborted 2', 'aborted 3', 'valid 2']
+    await test.sendTransactions(
+      values.map((value) => ({ records: [{ topic, value }], isCommitted: value.startsWith('valid') })),
+    )
+    await test.send([{ topic, value: 'last' }])
+    workers.start({ topics: topic, group, handler: (record) => void seen.push(record.text()) })
+    // Each transaction has a marker behind its record.
+    await committed(group, topic, [11])
+    expect(seen).toEqual(['valid 1', 'valid 2', 'last'])
+  })
+
   it('records of other target groups are skipped, and the side topic of the group is read', async () => {
     const topic = await test.createTopic(test.name('target'))
     const group = test.name('billing')

@@ -89,7 +89,7 @@ describe('a bridge that is killed', needs(kafka, postgres), () => {
         }
         startBridge({ store: place.target, clusters, kill: null })
         const stored = async () => {
-          const [counts] = await storage.readCounts({ queue: topic })
+          const [counts] = await storage.readQueueCounts({ queues: [topic], countMax: 1 })
           return counts === undefined ? 0 : counts.accepted
         }
         await pollUntil(stored, (count) => count >= sent, 60_000)

@@ -1,3 +1,4 @@
+import { connect, createServer, type Server } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { needs, requireService } from '../../../tools/services/require-service.ts'
 import { parseKafkaClusters } from '../../src/config/kafka-clusters.ts'
@@ -11,6 +12,33 @@ const { certificate, key } = authority.issue({ name: 'broker', hosts: ['127.0.0.
 const [user, password] = ['redrive', 'pa55-word']
 const kafka = await requireService('privateKafka', { secured: { user, password, certificate, key } })
 
+/** Passes connections on to a broker, after it has reset the first ones in the middle of the login. */
+async function startResetting(broker: string, resetMax: number): Promise<Server> {
+  const [host, port] = broker.split(':')
+  let resets = 0
+  const server = createServer((socket) => {
+    socket.on('error', () => {})
+    if (resets < resetMax) {
+      resets++
+      socket.once('data', () => socket.resetAndDestroy())
+      return
+    }
+    const onward = connect(Number(port), host)
+    onward.on('error', () => socket.destroy())
+    socket.pipe(onward).pipe(socket)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return server
+}
+const resetting = kafka.missing === undefined ? await startResetting(kafka.sasl[0] ?? '', 4) : undefined
+const addressOf = (server: Server | undefined): string => {
+  const address = server?.address()
+  return typeof address === 'object' && address !== null ? `127.0.0.1:${address.port}` : ''
+}
+const uncaught: unknown[] = []
+const onUncaught = (error: unknown) => void uncaught.push(error)
+process.on('uncaughtExceptionMonitor', onUncaught)
+
 describe('a Kafka broker', needs(kafka), () => {
   const topic = 'orders.dlq'
   let test: TestKafka
@@ -22,6 +50,8 @@ describe('a Kafka broker', needs(kafka), () => {
   })
   afterAll(async () => {
     await test.close()
+    process.off('uncaughtExceptionMonitor', onUncaught)
+    resetting?.close()
     await kafka.end()
   })
 
@@ -37,6 +67,12 @@ describe('a Kafka broker', needs(kafka), () => {
           scram: sasl('scram-sha-512'),
           older: sasl('scram-sha-256'),
           tls: { brokers: [...kafka.tls], tls: { ca: authority.certificate } },
+          both: {
+            ...sasl('scram-sha-512'),
+            brokers: [...kafka.saslTls],
+            tls: { ca: authority.certificate },
+          },
+          reset: { ...sasl('PLAIN'), brokers: [addressOf(resetting)] },
           wrong: sasl('scram-sha-512', 'wrong'),
           untrusted: { brokers: [...kafka.tls], tls: true },
         }
@@ -66,7 +102,7 @@ describe('a Kafka broker', needs(kafka), () => {
       return body.checks[`kafka:${cluster}`]?.[0]
     }
 
-    it.each(['open', 'plain', 'scram', 'older', 'tls'])(
+    it.each(['open', 'plain', 'scram', 'older', 'tls', 'both', 'reset'])(
       'records are read from the cluster "%s"',
       async (cluster) => {
         expect(await payloadsOf(cluster, 1)).toEqual(['first'])
@@ -86,6 +122,14 @@ describe('a Kafka broker', needs(kafka), () => {
         (check) => check?.status === 'warn',
       )
       expect(untrusted.output).toMatch(/certificate|self.signed|issuer/i)
+      const shown = await Promise.all(
+        ['/api/v1/kafka', '/health', '/metrics'].map(async (path) => (await fetch(server.url + path)).text()),
+      )
+      expect([...shown, JSON.stringify(server.lines)].join()).not.toContain(password)
+    })
+
+    it('connections that are reset during a login do not end the process', () => {
+      expect(uncaught).toEqual([])
     })
 
     it('a broker that is stopped and started again loses nothing, and redrives wait for it', {
@@ -127,6 +171,7 @@ describe('a Kafka broker', needs(kafka), () => {
         60_000,
       )
       expect(sent.map(({ value }) => String(value))).toEqual(['first'])
+      expect(uncaught).toEqual([])
     })
   })
 })

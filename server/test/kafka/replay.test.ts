@@ -231,6 +231,145 @@ describe('redrives to Kafka', needs(kafka), () => {
       await lettersOf(source, ([only]) => only.status === 'RESOLVED')
     })
 
+    it('a record of 1 MiB is sent with its bytes; one that its topic does not accept returns with the reason', async () => {
+      const large = Buffer.alloc(2 ** 20, 0xfe)
+      const configs = { 'max.message.bytes': '1200000' }
+      const source = await test.createTopic(`${prefix}large`, 3, configs)
+      const small = await test.createTopic(`${prefix}small`, 3)
+      for (const topic of [source, small]) {
+        await test.createTopic(`${topic}.dlq`, 1, configs)
+        await test.send([death({ source: topic, value: large })])
+        const [letter] = await lettersOf(topic, (letters) => letters.length === 1)
+        await redrive([letter.id])
+      }
+      const [record] = await recordsOf(source, 1)
+      expect(record?.value?.equals(large)).toBe(true)
+      const [refused] = await lettersOf(small, ([only]) => only.failure.error_code === 'refused')
+      expect(refused).toMatchObject({
+        status: 'PENDING',
+        failure: { message: expect.stringMatching(/Kafka refused the record: MESSAGE_TOO_LARGE/) },
+      })
+    })
+
+    it('a letter whose topic does not exist returns with the reason', async () => {
+      const source = `${prefix}missing`
+      await test.createTopic(`${source}.dlq`)
+      await test.send([death({ source })])
+      const [letter] = await lettersOf(source, (letters) => letters.length === 1)
+      await redrive([letter.id])
+      const [returned] = await lettersOf(source, ([only]) => only.failure.error_code === 'topic_missing')
+      expect(returned).toMatchObject({
+        status: 'PENDING',
+        failure: { message: `topic ${source} does not exist` },
+      })
+    })
+
+    it('a side topic with other partition counts gets each record, and the letters are resolved there', async () => {
+      const counts = { more: 6, fewer: 1 }
+      for (const [name, count] of Object.entries(counts)) {
+        const source = await createPair(name)
+        const side = await test.createTopic(`${source}.redrive.billing`, count)
+        await test.send([death({ source })])
+        const [letter] = await lettersOf(source, (letters) => letters.length === 1)
+        await redrive([letter.id], 'kafka.test.replay-side-topic')
+        const [record] = await recordsOf(side, 1)
+        // The original partition is 1. Where it does not exist, the key decides.
+        expect(record?.partition).toBe(Math.min(1, count - 1))
+        await test.commit(
+          'billing',
+          side,
+          Array.from({ length: count }, (_, at) => Number(at === record?.partition)),
+        )
+        await lettersOf(source, ([only]) => only.status === 'RESOLVED')
+      }
+    })
+
+    it('a group that is reset to an earlier offset has not passed the record; one that died in it is not resolved', async () => {
+      const source = await createPair('moves')
+      await test.commit('billing', source, [0, 5, 0])
+      await test.send([death({ source })])
+      const [letter] = await lettersOf(source, (letters) => letters.length === 1)
+      await test.commit('billing', source, [0, 0, 0])
+      await redrive([letter.id])
+      await recordsOf(source, 1)
+      await test.commit('billing', source, [0, 0, 0])
+      const [during] = await lettersOf(source, () => true)
+      expect(during.status).toBe('RETRYING')
+      // Committed, reset, and processed again: the second death returns the letter, which was resolved
+      // before.
+      await test.commit('billing', source, [0, 1, 0])
+      await lettersOf(source, ([only]) => only.status === 'RESOLVED')
+      await test.commit('billing', source, [0, 0, 0])
+      const [record] = await recordsOf(source, 1)
+      const copied = record?.headers.filter(([name]) => name.startsWith('redrive-')) ?? []
+      await test.send([death({ source, offset: record?.offset ?? -1, headers: copied })])
+      const [reopened] = await lettersOf(source, ([only]) => only.status === 'PENDING')
+      expect(reopened).toMatchObject({ id: letter.id, retry_count: 1 })
+    })
+
+    it('a death within the grace after the commit returns the letter', async () => {
+      const source = await createPair('grace')
+      await test.send([death({ source })])
+      const [letter] = await lettersOf(source, (letters) => letters.length === 1)
+      await redrive([letter.id])
+      const [record] = await recordsOf(source, 1)
+      const copied = record?.headers.filter(([name]) => name.startsWith('redrive-')) ?? []
+      await test.commit('billing', source, [0, 1, 0])
+      await test.send([death({ source, offset: record?.offset ?? -1, headers: copied })])
+      const [again] = await lettersOf(source, ([only]) => only.retry_count === 1)
+      expect(again).toMatchObject({ id: letter.id, status: 'PENDING' })
+      const detail = await server.call('GET', `/api/v1/letters/${letter.id}`)
+      expect(detail.redrives.map(({ outcome }: Body) => outcome)).toEqual(['failed'])
+    })
+
+    it('a letter whose topic is created again while it is processed ends as unknown, whatever the group commits there', async () => {
+      const source = await createPair('again-created')
+      await test.send([death({ source })])
+      const [letter] = await lettersOf(source, (letters) => letters.length === 1)
+      await redrive([letter.id])
+      await recordsOf(source, 1)
+      // The outcome of a later record shows that the server has looked at the topic in the meantime.
+      const witness = await createPair('witness')
+      await test.send([death({ source: witness })])
+      const [other] = await lettersOf(witness, (letters) => letters.length === 1)
+      await redrive([other.id])
+      await recordsOf(witness, 1)
+      await test.commit('billing', witness, [0, 1, 0])
+      await lettersOf(witness, ([only]) => only.status === 'RESOLVED')
+      await test.admin.deleteTopics({ topics: [source] })
+      await pollUntil(
+        () => test.createTopic(source, 3).catch(() => null),
+        (created) => created !== null,
+      )
+      await pollUntil(
+        () => test.send([0, 1].map(() => ({ topic: source, partition: 1, value: 'new' }))).catch(() => null),
+        (sent) => sent !== null,
+      )
+      await test.commit('billing', source, [0, 2, 0])
+      const [ended] = await lettersOf(source, ([only]) => only.status !== 'RETRYING')
+      expect(ended).toMatchObject({
+        status: 'PENDING',
+        failure: {
+          error_code: 'outcome_unknown',
+          message: expect.stringMatching(/deleted or created again since/),
+        },
+      })
+    })
+
+    it('redrives of one letter at the same time are refused, except for one', async () => {
+      const source = await createPair('race')
+      await test.send([death({ source })])
+      const [letter] = await lettersOf(source, (letters) => letters.length === 1)
+      const answers = await Promise.all(
+        [1, 2, 3].map(() => server.request('POST', '/internal/v1/dlq/replay', { id: letter.id })),
+      )
+      expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409, 409])
+      await recordsOf(source, 1)
+      await test.commit('billing', source, [0, 1, 0])
+      await lettersOf(source, ([only]) => only.status === 'RESOLVED')
+      expect(await test.read(source)).toHaveLength(1)
+    })
+
     it('automatic redrives and campaigns go to Kafka, with tombstones and null keys unchanged', async () => {
       const source = await createPair('auto')
       await test.send([death({ source, key: null, value: null }), death({ source, offset: 1, key: null })])

@@ -6,6 +6,7 @@ import type { Settings } from '../../src/config/settings/settings.ts'
 
 export type SentRecord = Readonly<{
   topic: string
+  timestampMs?: number
   partition?: number
   key?: Uint8Array | string | null
   value: Uint8Array | string | null
@@ -19,9 +20,11 @@ export interface TestKafka {
   name(base: string): string
   createTopic(name: string, partitions?: number, configs?: Readonly<Record<string, string>>): Promise<string>
   /** Returns the offset of each record. */
-  send(records: readonly SentRecord[]): Promise<readonly number[]>
+  send(records: readonly SentRecord[], compression?: Compression): Promise<readonly number[]>
   /** Sends records in a transaction that is committed or aborted. */
   sendInTransaction(records: readonly SentRecord[], isCommitted: boolean): Promise<void>
+  /** Sends transactions of one producer, one after the other. */
+  sendTransactions(transactions: readonly SentTransaction[]): Promise<void>
   /** Reads all records that a topic has now, by partition and offset. */
   read(topic: string): Promise<readonly ReadRecord[]>
   /** Commits offsets for a group, as if its consumers had processed the records before them. */
@@ -29,6 +32,9 @@ export interface TestKafka {
   committed(group: string, topic: string): Promise<readonly number[]>
   close(): Promise<void>
 }
+
+export type Compression = 'none' | 'gzip' | 'snappy' | 'lz4' | 'zstd'
+export type SentTransaction = Readonly<{ records: readonly SentRecord[]; isCommitted: boolean }>
 
 export type ReadRecord = Readonly<{
   partition: number
@@ -41,11 +47,12 @@ export type ReadRecord = Readonly<{
 const toBuffer = (value: Uint8Array | string | null | undefined): Buffer | undefined =>
   value === null || value === undefined ? undefined : Buffer.from(value)
 
-function toMessage({ topic, partition = 0, key, value, headers = [] }: SentRecord) {
+function toMessage({ topic, partition = 0, key, value, headers = [], timestampMs }: SentRecord) {
   const [keyBytes, valueBytes] = [toBuffer(key), toBuffer(value)]
   return {
     topic,
     partition,
+    ...(timestampMs !== undefined && { timestamp: BigInt(timestampMs) }),
     ...(keyBytes !== undefined && { key: keyBytes }),
     ...(valueBytes !== undefined && { value: valueBytes }),
     headers: new Map(
@@ -71,8 +78,8 @@ export function openTestKafka(brokers: readonly string[]): TestKafka {
       })
       return name
     },
-    send: async (records) => {
-      const { offsets = [] } = await producer.send({ messages: records.map(toMessage) })
+    send: async (records, compression = 'none') => {
+      const { offsets = [] } = await producer.send({ messages: records.map(toMessage), compression })
       const next = new Map(
         offsets.map(({ topic, partition, offset }) => [`${topic}/${partition}`, Number(offset)]),
       )
@@ -83,21 +90,8 @@ export function openTestKafka(brokers: readonly string[]): TestKafka {
         return offset
       })
     },
-    sendInTransaction: async (records, isCommitted) => {
-      const transactional = new Producer({
-        ...connection,
-        acks: -1,
-        idempotent: true,
-        transactionalId: `transaction-${randomUUID()}`,
-      })
-      try {
-        const transaction = await transactional.beginTransaction()
-        await transaction.send({ messages: records.map(toMessage) })
-        await (isCommitted ? transaction.commit() : transaction.abort())
-      } finally {
-        await transactional.close()
-      }
-    },
+    sendInTransaction: (records, isCommitted) => sendTransactions(connection, [{ records, isCommitted }]),
+    sendTransactions: (transactions) => sendTransactions(connection, transactions),
     read: (topic) => readAll(connection, topic),
     commit: (groupId, topic, offsets) =>
       admin.alterConsumerGroupOffsets({
@@ -120,6 +114,45 @@ export function openTestKafka(brokers: readonly string[]): TestKafka {
       await Promise.allSettled([producer.close(), admin.close()])
     },
   }
+}
+
+async function sendTransactions(
+  connection: Readonly<{ clientId: string; bootstrapBrokers: string[] }>,
+  transactions: readonly SentTransaction[],
+): Promise<void> {
+  const producer = new Producer({
+    ...connection,
+    acks: -1,
+    idempotent: true,
+    transactionalId: `transaction-${randomUUID()}`,
+  })
+  try {
+    for (const { records, isCommitted } of transactions) {
+      const transaction = await producer.beginTransaction()
+      for (const part of divide(records.map(toMessage))) await transaction.send({ messages: part })
+      await (isCommitted ? transaction.commit() : transaction.abort())
+    }
+  } finally {
+    await producer.close()
+  }
+}
+
+/** A broker refuses batches of more than 1 MiB. */
+const batchBytesMax = 900_000
+
+function* divide(messages: readonly ReturnType<typeof toMessage>[]) {
+  let part: ReturnType<typeof toMessage>[] = []
+  let bytes = 0
+  for (const message of messages) {
+    const size = message.value?.byteLength ?? 0
+    if (part.length > 0 && bytes + size > batchBytesMax) {
+      yield part
+      ;[part, bytes] = [[], 0]
+    }
+    part.push(message)
+    bytes += size
+  }
+  yield part
 }
 
 async function readAll(

@@ -41,6 +41,7 @@ export function createTestWatching(
     expected: options.expected ?? [],
     thresholds: options.thresholds ?? [],
     listLags: options.lags ?? (() => []),
+    listLosingTopics: () => [],
     redis: options.redis ?? noRedis,
     workersMax: options.workersMax ?? 100_000,
     log: pino({ level: 'silent' }),

@@ -10,9 +10,10 @@ import { type KafkaProgram, resolveKafka } from './jars.ts'
 export interface KafkaServer extends AsyncDisposable {
   readonly brokers: readonly string[]
   readonly version: string
-  /** Brokers that demand a login, and brokers that use TLS, if `secured` is given. */
+  /** Brokers that demand a login, that use TLS, and that do both, if `secured` is given. */
   readonly sasl: readonly string[]
   readonly tls: readonly string[]
+  readonly saslTls: readonly string[]
   /** Acts like a crash. */
   stop(): Promise<void>
   /** Starts again on the same ports with the same data. */
@@ -35,8 +36,8 @@ export async function startKafka({ secured }: KafkaOptions = {}): Promise<KafkaS
   const program = await resolveKafka()
   const supervised = await supervise('kafka')
   try {
-    const places = await Promise.all([findPlace(), findPlace(), findPlace(), findPlace()])
-    const [broker, , sasl, tls] = places
+    const places = await Promise.all([findPlace(), findPlace(), findPlace(), findPlace(), findPlace()])
+    const [broker, , sasl, tls, saslTls] = places
     const configFile = join(supervised.folder, 'server.properties')
     const logFile = join(supervised.folder, 'server.log')
     await writeFile(configFile, buildConfig(supervised.folder, places, secured))
@@ -59,6 +60,7 @@ export async function startKafka({ secured }: KafkaOptions = {}): Promise<KafkaS
       brokers: [broker],
       sasl: secured === undefined ? [] : [sasl],
       tls: secured === undefined ? [] : [tls],
+      saslTls: secured === undefined ? [] : [saslTls],
       version: await readVersionFromLog(logFile),
       stop: () => supervised.stop('SIGKILL'),
       start,
@@ -75,7 +77,7 @@ async function findPlace(): Promise<string> {
   return `127.0.0.1:${await findFreePort()}`
 }
 
-type Places = readonly [broker: string, controller: string, sasl: string, tls: string]
+type Places = readonly [broker: string, controller: string, sasl: string, tls: string, saslTls: string]
 
 async function format(
   { java, classPath }: KafkaProgram,
@@ -94,10 +96,10 @@ async function format(
 
 function buildConfig(
   folder: string,
-  [broker, controller, sasl, tls]: Places,
+  [broker, controller, sasl, tls, saslTls]: Places,
   secured: KafkaSecurity | undefined,
 ): string {
-  const more = secured === undefined ? '' : `,SASL://${sasl},TLS://${tls}`
+  const more = secured === undefined ? '' : `,SASL://${sasl},TLS://${tls},BOTH://${saslTls}`
   const settings = {
     'process.roles': 'broker,controller',
     'node.id': 1,
@@ -118,6 +120,8 @@ function buildConfig(
     'auto.create.topics.enable': false,
     // The first member of a group need not wait for others: a test starts its members itself.
     'group.initial.rebalance.delay.ms': 0,
+    // Compacted topics are compacted soon.
+    'log.cleaner.backoff.ms': 500,
     ...(secured !== undefined && describeSecurity(secured)),
   }
   return Object.entries(settings)
@@ -127,18 +131,28 @@ function buildConfig(
 
 function describeSecurity({ user, password, certificate, key }: KafkaSecurity): Record<string, string> {
   const modules = 'org.apache.kafka.common.security'
+  const plain = `${modules}.plain.PlainLoginModule required user_${user}="${password}";`
   const scram = `${modules}.scram.ScramLoginModule required;`
   // A line break in a value of a properties file is written as \n.
   const oneLine = (pem: string): string => pem.replaceAll('\n', '\\n')
   return {
-    'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_PLAINTEXT,TLS:SSL',
+    'listener.security.protocol.map':
+      'PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_PLAINTEXT,TLS:SSL,BOTH:SASL_SSL',
     'sasl.enabled.mechanisms': 'PLAIN,SCRAM-SHA-256,SCRAM-SHA-512',
-    'listener.name.sasl.plain.sasl.jaas.config': `${modules}.plain.PlainLoginModule required user_${user}="${password}";`,
-    'listener.name.sasl.scram-sha-256.sasl.jaas.config': scram,
-    'listener.name.sasl.scram-sha-512.sasl.jaas.config': scram,
-    'listener.name.tls.ssl.keystore.type': 'PEM',
-    'listener.name.tls.ssl.keystore.certificate.chain': oneLine(certificate),
-    'listener.name.tls.ssl.keystore.key': oneLine(key),
+    ...Object.fromEntries(
+      ['sasl', 'both'].flatMap((listener) => [
+        [`listener.name.${listener}.plain.sasl.jaas.config`, plain],
+        [`listener.name.${listener}.scram-sha-256.sasl.jaas.config`, scram],
+        [`listener.name.${listener}.scram-sha-512.sasl.jaas.config`, scram],
+      ]),
+    ),
+    ...Object.fromEntries(
+      ['tls', 'both'].flatMap((listener) => [
+        [`listener.name.${listener}.ssl.keystore.type`, 'PEM'],
+        [`listener.name.${listener}.ssl.keystore.certificate.chain`, oneLine(certificate)],
+        [`listener.name.${listener}.ssl.keystore.key`, oneLine(key)],
+      ]),
+    ),
   }
 }
 

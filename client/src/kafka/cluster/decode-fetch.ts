@@ -1,11 +1,10 @@
 import type { Consumer } from '@platformatic/kafka'
 import { KafkaRecord, type RawHeader } from '../records/kafka-record.ts'
+import { TransactionFilter } from './transaction-filter.ts'
 
 export type FetchResponse = Awaited<ReturnType<Consumer['fetch']>>
 type Answer = FetchResponse['responses'][number]['partitions'][number]
 
-/** Batches with this bit are transaction markers, not records. */
-const isControlBit = 0x20
 /** The records of these batches have the time at which the broker stored them. */
 const hasLogTimeBit = 0x08
 const recordOverhead = 100
@@ -18,12 +17,13 @@ type Batch = NonNullable<Answer['records']>[number]
 /** The records of a partition from an offset on; undefined: none, and no progress. */
 export function decodeAnswer(place: Place, answer: Answer, fetchFrom: bigint): Fetched | undefined {
   const records: KafkaRecord[] = []
+  const filter = new TransactionFilter(answer.abortedTransactions)
   let until = fetchFrom
   for (const batch of answer.records ?? []) {
     // The last offset of a batch stays the same when its records are compacted away.
     const batchEnd = batch.firstOffset + BigInt(batch.lastOffsetDelta) + 1n
     if (batchEnd > until) until = batchEnd
-    if ((batch.attributes & isControlBit) === 0) addRecords(records, place, batch, Number(fetchFrom))
+    if (filter.keeps(batch)) addRecords(records, place, batch, Number(fetchFrom))
   }
   return until === fetchFrom ? undefined : { records, until: Number(until), bytes: measure(records) }
 }

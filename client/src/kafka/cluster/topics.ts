@@ -49,6 +49,12 @@ export class WorkerTopics {
     return [...topics, ...sides]
   }
 
+  /** The number of partitions of each topic now. */
+  async countPartitions(topics: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    const metadata = await this.#reader.metadata({ topics: [...topics], forceUpdate: true })
+    return new Map(topics.map((topic) => [topic, metadata.topics.get(topic)?.partitionsCount ?? 0]))
+  }
+
   /** The number of partitions of a dead-letter topic, which is created if it is missing. */
   async ensureDeadTopic(topic: string, source: string): Promise<number> {
     const known = this.#partitions.get(topic) ?? (await this.#count(topic))

@@ -18,7 +18,7 @@ import { ParkedQueue } from '../partitions/parked-records.ts'
 import type { PartitionParts, WorkerCounts, WorkerEvents } from '../partitions/partition-parts.ts'
 import { PartitionWorker } from '../partitions/partition-worker.ts'
 import { readMetadata } from '../partitions/progress-metadata.ts'
-import { createDeferred, groupByTopic, pause, resolvesWithin } from '../timing.ts'
+import { createDeferred, groupByTopic, pause, pauseUnless, resolvesWithin } from '../timing.ts'
 import { DeadLetterSender } from './dead-letter-sender.ts'
 import { decodeAnswer, type FetchResponse } from './decode-fetch.ts'
 import { hasKafkaError } from './kafka-errors.ts'
@@ -66,6 +66,8 @@ export class WorkerSession {
   readonly #loops = new Map<number, Promise<void>>()
   readonly #failure = createDeferred<never>()
   readonly #stopping = new AbortController()
+  /** When the session started. */
+  #partitionCounts: ReadonlyMap<string, number> = new Map()
   #membership: Membership | null = null
   #claiming: Promise<void> = Promise.resolve()
 
@@ -121,10 +123,29 @@ export class WorkerSession {
         this.#fail(lastError ?? new Error('the consumer group got no heartbeat in time')),
       )
       this.#consumer.on('error' as never, this.#fail as never)
+      this.#partitionCounts = await this.#topics.countPartitions(topics)
       if (!signal.aborted) await this.#consumer.joinGroup({})
-      await this.#failure.promise
+      await this.#watchTopics(topics)
     })()
     await Promise.race([joining, aborted, this.#failure.promise])
+  }
+
+  /** Joins the group again when a topic has got more partitions. */
+  async #watchTopics(topics: readonly string[]): Promise<void> {
+    const { settings, events } = this.#parts
+    let counts = this.#partitionCounts
+    for (;;) {
+      await pauseUnless(settings.topicCheckMs, this.#stopping.signal)
+      if (this.#stopping.signal.aborted) return
+      try {
+        const found = await this.#topics.countPartitions(topics)
+        if (topics.every((topic) => found.get(topic) === counts.get(topic))) continue
+        await this.#consumer.joinGroup({})
+        counts = found
+      } catch (error) {
+        if (!this.#stopping.signal.aborted) events.onError(error, { during: 'topics' })
+      }
+    }
   }
 
   /** Lets handlers finish within the grace, commits, and leaves the group. */
@@ -217,7 +238,10 @@ export class WorkerSession {
     for (const each of added) {
       const { earliest, latest } = ranges(each)
       const started = committed.get(keyOf(each))
-      const from = started?.offset ?? (settings.startFrom === 'latest' ? latest : earliest)
+      // The records of a partition that was added later are all new.
+      const isAdded = each.partition >= (this.#partitionCounts.get(each.topic) ?? 0)
+      const first = settings.startFrom === 'latest' && !isAdded ? latest : earliest
+      const from = started?.offset ?? first
       const fetchFrom = this.#checkRange(each, from, earliest, latest)
       const worker = new PartitionWorker(this.#createParts(each, started, from), fetchFrom, BigInt(latest))
       worker.leader = metadata.topics.get(each.topic)?.partitions[each.partition]?.leader ?? -1

@@ -22,7 +22,22 @@ export interface Caller {
   may(permission: Permission, namespace: string): boolean
   /** The namespaces in which the caller has the permission. Null: all of them. */
   listNamespaces(permission: Permission): readonly string[] | null
+  /**
+   * For requests that wait or stream: calls `end` once, when the credential expires, is revoked or loses a
+   * permission. Returns a function that ends the watch.
+   */
+  watch(end: (reason: KnownError) => void): () => void
 }
+
+/** Watches the credentials of requests. */
+export type CallerWatch = (
+  request: FastifyRequest,
+  identity: Identity,
+  end: (reason: KnownError) => void,
+) => () => void
+
+/** Without access control there is no credential to lose. */
+const noWatch: CallerWatch = () => () => undefined
 
 /** Throws ACCESS_DENIED. Called before anything is looked up, so that an error reveals nothing. */
 export function requirePermission(caller: Caller, permission: Permission, namespace: string): void {
@@ -38,8 +53,9 @@ export function createCaller(
   identity: Identity,
   request: FastifyRequest,
   proxies: TrustedProxies = noProxies,
+  watch: CallerWatch = noWatch,
 ): Caller {
-  return new IdentifiedCaller(identity, request, proxies)
+  return new IdentifiedCaller(identity, request, proxies, watch)
 }
 
 /** A class, because an object with closures per request is slower to create. */
@@ -47,11 +63,13 @@ class IdentifiedCaller implements Caller {
   readonly #identity: Identity
   readonly #request: FastifyRequest
   readonly #proxies: TrustedProxies
+  readonly #watch: CallerWatch
 
-  constructor(identity: Identity, request: FastifyRequest, proxies: TrustedProxies) {
+  constructor(identity: Identity, request: FastifyRequest, proxies: TrustedProxies, watch: CallerWatch) {
     this.#identity = identity
     this.#request = request
     this.#proxies = proxies
+    this.#watch = watch
   }
 
   get name(): string {
@@ -84,5 +102,8 @@ class IdentifiedCaller implements Caller {
 
   listNamespaces(permission: Permission): readonly string[] | null {
     return listNamespaces(this.#identity, permission)
+  }
+  watch(end: (reason: KnownError) => void): () => void {
+    return this.#watch(this.#request, this.#identity, end)
   }
 }

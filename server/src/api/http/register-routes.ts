@@ -144,7 +144,11 @@ function registerRoute(
       },
     }),
     handler: (request, reply) =>
-      handler(request, reply, scopeContext(context, request.caller, row.permission)),
+      handler(
+        request,
+        reply,
+        scopeContext(context, request.caller, row.permission, row.alsoNeeds?.(request)),
+      ),
   })
 }
 

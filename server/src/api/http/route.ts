@@ -42,7 +42,7 @@ export type Route<S extends RouteSchema = RouteSchema> = Readonly<{
   /** In OpenAPI notation: `/api/v1/queues/{name}`. */
   path: string
   permission: Permission
-  /** A second permission that depends on the content of the request. */
+  /** A second permission that depends on the content of the request, in the same namespaces. */
   alsoNeeds?: (request: FastifyRequest) => Permission | undefined
   /** The name of the call in generated clients: `listLetters`. It never changes. */
   operationId: string

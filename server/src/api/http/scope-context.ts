@@ -3,21 +3,29 @@
  * permission of the route. It is the only place where the API applies namespaces: handlers use the parts of
  * their context and cannot see anything else.
  */
+import { intersectScope, type Scope } from '../../core/access/scope.ts'
 import { systemNamespace } from '../../core/items/queue.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'
 import { redactStorage } from '../../storage/scope/redacted-storage.ts'
 import { scopeStorage } from '../../storage/scope/scoped-storage.ts'
 import type { ApiContext } from '../context.ts'
 import type { Caller } from './caller.ts'
+import { contentPermissions } from './content-permission.ts'
 import type { Permission } from './permission.ts'
 
-export function scopeContext(context: ApiContext, caller: Caller, permission: Permission): ApiContext {
+/** `also`: a second permission that the request needs, in the same namespaces. */
+export function scopeContext(
+  context: ApiContext,
+  caller: Caller,
+  permission: Permission,
+  also?: Permission,
+): ApiContext {
   if (permission === 'public') return context
-  return hideContent(scopeNamespaces(context, caller, permission), caller)
+  const namespaces = caller.listNamespaces(permission)
+  const others = also === undefined ? null : caller.listNamespaces(also)
+  const both = others === null ? namespaces : intersectScope(others, namespaces ?? undefined)
+  return hideContent(scopeNamespaces(context, both), caller)
 }
-
-/** The permissions with which a caller may read payloads: a worker that leases items gets them anyway. */
-const contentPermissions: readonly Permission[] = ['payload.read', 'queue.lease']
 
 function hideContent(context: ApiContext, caller: Caller): ApiContext {
   const lists = contentPermissions.map((permission) => caller.listNamespaces(permission))
@@ -33,8 +41,7 @@ function hideContent(context: ApiContext, caller: Caller): ApiContext {
   }
 }
 
-function scopeNamespaces(context: ApiContext, caller: Caller, permission: Permission): ApiContext {
-  const namespaces = caller.listNamespaces(permission)
+function scopeNamespaces(context: ApiContext, namespaces: Scope): ApiContext {
   if (namespaces === null) return context
   const { storage, engine, letters, webhooks, metrics } = context
   return {

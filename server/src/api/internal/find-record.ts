@@ -5,13 +5,18 @@ import { nameReference } from '../../letters/envelope/read-record.ts'
 import type { ApiContext } from '../context.ts'
 import { InvalidRequest } from '../http/validation/invalid-request.ts'
 
-/** Without a partition or a cluster, the offset must be that of one letter only. */
+/**
+ * Without a partition or a cluster, the offset must be that of one record only. A topic that was created
+ * again can have several letters of one place: the newest is that of the record that the topic has now.
+ */
 export type RecordPlace = Readonly<{
   topic: string
   offset: number
   partition?: number | undefined
   cluster?: string | undefined
 }>
+
+const lettersMax = 50
 
 export async function findRecord(place: RecordPlace, context: ApiContext): Promise<LetterId> {
   const { topic, offset } = place
@@ -20,16 +25,16 @@ export async function findRecord(place: RecordPlace, context: ApiContext): Promi
     filter: { references },
     order: 'deadLetteredAt',
     isDescending: true,
-    countMax: 2,
+    countMax: lettersMax,
     bytes: 'none',
   })
-  const [letter, other] = letters.letters
+  const [letter] = letters.letters
   if (letter === undefined)
     throw new KnownError(
       'LETTER_NOT_FOUND',
       `there is no letter of offset ${offset} of topic ${topic}${describePlace(place)}`,
     )
-  if (other === undefined) return letter.rootId
+  if (letters.letters.every(({ reference }) => reference === letter.reference)) return letter.rootId
   const field = place.partition === undefined ? 'query.partition' : 'query.cluster'
   throw new InvalidRequest([
     { field, message: `is needed: offset ${offset} of topic ${topic} is that of several letters` },

@@ -66,7 +66,7 @@ export const deadJobRoutes = [
       const rows = letters.map((letter) => ({ xid: letter.reference, createdAt: letter.deadLetteredAt ?? 0 }))
       return {
         DeadJobs: letters.map((letter) => ({
-          ...viewJob(consumer, 'dead', letter.updatedAt),
+          ...viewJob(request.caller, consumer, 'dead', letter.updatedAt),
           MessageURL: toPath('channel', channelId, 'message', textOfKey(letter.key)),
           JobRequeueURL: requeuePath(consumer, letter.reference),
         })),

@@ -1,11 +1,14 @@
 /** Producers, channels and consumers. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Static, type TObject, Type } from 'typebox'
+import { systemNamespace } from '../../core/items/queue.ts'
+import { redactedText } from '../../core/redaction/redaction.ts'
 import type { EntityChange } from '../../drivers/webhook/broker/broker.ts'
 import { KnownError } from '../../errors.ts'
 import type { Channel, Consumer, Producer, PutResult } from '../../storage/contract/webhooks.ts'
 import { createAttribution } from '../http/attribution.ts'
 import { component } from '../http/openapi/annotations.ts'
+import { hideCallbackUrl } from './callback-url.ts'
 import { webhookApi } from './dialect.ts'
 import { channelNotFound, consumerNotFound, findChannel, findConsumer } from './find.ts'
 import {
@@ -30,7 +33,9 @@ import { webhookRoute } from './webhook-route.ts'
 const entityFields = {
   ID: Type.String({ description: 'The id that the client chose.' }),
   Name: Type.String({ description: 'Name for people; default: the id.' }),
-  Token: Type.String({ description: 'Secret that authorizes requests.' }),
+  Token: Type.String({
+    description: 'Secret that authorizes requests; [redacted] without the permission webhook.write.',
+  }),
   ChangedAt: Type.String({ format: 'date-time', description: 'Time of the last change.' }),
 }
 const link = (description: string) => Type.String({ description })
@@ -49,7 +54,9 @@ const ConsumerView = component(
   'ChannelConsumer',
   Type.Object({
     ...entityFields,
-    CallbackURL: link('Where jobs of the consumer are pushed.'),
+    CallbackURL: link(
+      'Where jobs of the consumer are pushed; only scheme and host without the permission webhook.write or payload.read.',
+    ),
     DeadLetterQueueURL: link('Link to the dead jobs of the consumer.'),
     Type: Type.Enum(['push', 'pull'], {
       description: 'Whether jobs are pushed, or the consumer fetches them.',
@@ -91,6 +98,11 @@ function viewConsumer(consumer: Consumer): Static<typeof ConsumerView> {
     DeadLetterQueueURL: `${consumerPath(consumer.channelId, consumer.id)}/dlq`,
     Type: consumer.type,
   }
+}
+
+/** A person who may only read could otherwise act with the token. */
+function hideToken<T extends Producer>({ caller }: FastifyRequest, row: T): T {
+  return caller.may('webhook.write', systemNamespace) ? row : { ...row, token: redactedText }
 }
 
 function answer<T extends Producer, V>(reply: FastifyReply, row: T, view: (row: T) => V): V {
@@ -166,7 +178,7 @@ const producerRoutes = [
       const producer = await storage().getProducer(producerId)
       if (producer === null)
         throw new KnownError('PRODUCER_NOT_FOUND', `producer ${producerId} does not exist`)
-      return answer(reply, producer, viewEntity)
+      return answer(reply, hideToken(request, producer), viewEntity)
     },
   }),
   webhookRoute({
@@ -204,7 +216,7 @@ const channelRoutes = [
     errors: ['CHANNEL_NOT_FOUND'],
     schema: { params: ChannelParams, response: { 200: ChannelView } },
     handler: async (request, reply, context) =>
-      answer(reply, await findChannel(context, request.params.channelId), viewChannel),
+      answer(reply, hideToken(request, await findChannel(context, request.params.channelId)), viewChannel),
   }),
   webhookRoute({
     ...putting,
@@ -248,7 +260,8 @@ const consumerRoutes = [
     schema: { params: ConsumerParams, response: { 200: ConsumerView } },
     handler: async (request, reply, context) => {
       const { channelId, consumerId } = request.params
-      return answer(reply, await findConsumer(context, channelId, consumerId), viewConsumer)
+      const consumer = await findConsumer(context, channelId, consumerId)
+      return answer(reply, hideToken(request, hideCallbackUrl(request.caller, consumer)), viewConsumer)
     },
   }),
   webhookRoute({

@@ -1,7 +1,9 @@
 import { type Static, Type } from 'typebox'
 import type { Consumer, JobStateName } from '../../storage/contract/webhooks.ts'
+import type { Caller } from '../http/caller.ts'
 import { component } from '../http/openapi/annotations.ts'
 import { formatInstant } from '../http/wire/wire-time.ts'
+import { hideCallbackUrl } from './callback-url.ts'
 import { consumerPath } from './entities.ts'
 
 const statusNames = { queued: 'QUEUED', inflight: 'INFLIGHT', delivered: 'DELIVERED', dead: 'DEAD' } as const
@@ -23,10 +25,12 @@ export const jobFields = {
 export const JobView = component('WebhookJob', Type.Object(jobFields))
 
 export function viewJob(
-  { callbackUrl, name }: Consumer,
+  caller: Caller,
+  consumer: Consumer,
   state: JobStateName,
   changedAt: number,
 ): Static<typeof JobView> {
+  const { callbackUrl, name } = hideCallbackUrl(caller, consumer)
   return {
     ListenerEndpoint: callbackUrl,
     ListenerName: name,

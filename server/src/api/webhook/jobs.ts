@@ -1,12 +1,16 @@
 /** Jobs of pull consumers: the consumer lists them and changes their states. */
 import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
+import { systemNamespace } from '../../core/items/queue.ts'
+import { redactContent } from '../../core/redaction/redaction.ts'
 import { incrementalSecondsMax } from '../../core/webhook/pull-lease.ts'
 import type { FoundJob, NextState, QueuedJob } from '../../drivers/webhook/broker/pull-jobs.ts'
 import { KnownError } from '../../errors.ts'
 import type { Consumer } from '../../storage/contract/webhooks.ts'
 import type { ApiContext } from '../context.ts'
 import { createAttribution } from '../http/attribution.ts'
+import type { Caller } from '../http/caller.ts'
+import { mayReadContent } from '../http/content-permission.ts'
 import { component } from '../http/openapi/annotations.ts'
 import { sendParts, writeListParts } from '../http/wire/json-parts.ts'
 import { parseJson } from '../http/wire/parse-json.ts'
@@ -78,7 +82,8 @@ export const jobRoutes = [
     handler: async (request, reply, context) => {
       const consumer = await authorizePull(request, context, request.params)
       const jobs = await context.webhooks().broker.listQueuedJobs(consumer, readLimit(request.query.limit))
-      const parts = writeListParts('Result', jobs.map(viewQueued))
+      const shown = isPayloadShown(request.caller) ? jobs : jobs.map(hidePayload)
+      const parts = writeListParts('Result', shown.map(viewQueued))
       return sendParts(reply, 'application/json; charset=utf-8', parts)
     },
   }),
@@ -93,7 +98,7 @@ export const jobRoutes = [
     handler: async (request, _reply, context) => {
       const consumer = await authorizePull(request, context, request.params)
       const job = await findJob(context, consumer, request.params.jobId)
-      return viewDetail(consumer, job)
+      return viewDetail(request.caller, consumer, job)
     },
   }),
   webhookRoute({
@@ -197,6 +202,16 @@ function readJsonObject(request: FastifyRequest): Readonly<Record<string, unknow
   throw new KnownError('BAD_REQUEST', 'the body is not a JSON object')
 }
 
+/** A pull consumer changes the states of its jobs, so it has the permission to do so. */
+function isPayloadShown(caller: Caller): boolean {
+  return mayReadContent(caller, systemNamespace) || caller.may('webhook.write', systemNamespace)
+}
+
+function hidePayload(job: QueuedJob): QueuedJob {
+  const { payload, headers } = redactContent({ ...job.message, key: null })
+  return { ...job, message: { ...job.message, payload, headers } }
+}
+
 function viewQueued({ jobId, priority, incrementalSeconds, message }: QueuedJob) {
   return {
     ID: jobId,
@@ -211,9 +226,13 @@ function viewQueued({ jobId, priority, incrementalSeconds, message }: QueuedJob)
   }
 }
 
-function viewDetail(consumer: Consumer, { jobId, message, state }: FoundJob): Static<typeof JobDetail> {
+function viewDetail(
+  caller: Caller,
+  consumer: Consumer,
+  { jobId, message, state }: FoundJob,
+): Static<typeof JobDetail> {
   return {
-    ...viewJob(consumer, state.state, state.changedAt),
+    ...viewJob(caller, consumer, state.state, state.changedAt),
     MessageURL: toPath('channel', consumer.channelId, 'message', message.id),
     ChannelURL: toPath('channel', consumer.channelId),
     ConsumerURL: consumerPath(consumer.channelId, consumer.id),

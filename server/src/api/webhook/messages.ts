@@ -4,6 +4,7 @@ import { type Static, Type } from 'typebox'
 import { KnownError } from '../../errors.ts'
 import type { Message, MessageHead, ScheduledMessage } from '../../storage/contract/webhooks.ts'
 import type { ApiContext } from '../context.ts'
+import type { Caller } from '../http/caller.ts'
 import { component } from '../http/openapi/annotations.ts'
 import { type LargeBytes, sendParts, writeJsonParts } from '../http/wire/json-parts.ts'
 import { formatInstant } from '../http/wire/wire-time.ts'
@@ -109,7 +110,7 @@ export const messageRoutes = [
       await findChannel(context, channelId)
       const message = await context.storage().getMessage(channelId, messageId)
       if (message === null) throw messageNotFound(channelId, messageId)
-      return sendParts(reply, jsonType, writeJsonParts(await viewMessage(context, message)))
+      return sendParts(reply, jsonType, writeJsonParts(await viewMessage(request.caller, context, message)))
     },
   }),
   webhookRoute({
@@ -190,6 +191,7 @@ type WithLargePayload<View, Name extends keyof View> = Omit<View, Name> &
   Readonly<Record<Name, string | LargeBytes>>
 
 async function viewMessage(
+  caller: Caller,
   { storage }: ApiContext,
   message: Message,
 ): Promise<WithLargePayload<Static<typeof MessageView>, 'Payload'>> {
@@ -200,7 +202,9 @@ async function viewMessage(
   const byNumber = new Map(consumers.map((consumer) => [consumer.number, consumer]))
   const jobs = message.jobs.flatMap(({ consumerNumber }, index) => {
     const [consumer, state] = [byNumber.get(consumerNumber), states[index]]
-    return consumer === undefined || state == null ? [] : [viewJob(consumer, state.state, state.changedAt)]
+    return consumer === undefined || state == null
+      ? []
+      : [viewJob(caller, consumer, state.state, state.changedAt)]
   })
   return {
     ID: message.id,

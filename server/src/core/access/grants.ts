@@ -39,3 +39,11 @@ export function listNamespaces({ grants, scope }: Grants, permission: Permission
   if (isGlobal) return scope === systemNamespace ? [systemNamespace] : [scope, systemNamespace]
   return holding.filter((namespace) => namespace === scope)
 }
+
+/** Whether `after` allows everything that `before` allowed. */
+export function coversGrants(after: Grants, before: Grants): boolean {
+  if (after.scope !== before.scope) return false
+  return before.grants.every(({ namespace, permissions }) =>
+    [...permissions].every((permission) => mayAct({ ...after, scope: null }, permission, namespace)),
+  )
+}

@@ -16,6 +16,14 @@ export function isSecretHeader(name: string): boolean {
   return secretHeader.test(name)
 }
 
+/** Scheme and host, and whether there is more: path and query of a webhook receiver may be a secret. */
+export function redactUrl(text: string): string {
+  const url = URL.parse(text)
+  if (url === null) return redactedText
+  const hasMore = url.pathname !== '/' || url.search !== '' || url.hash !== '' || url.username !== ''
+  return hasMore ? `${url.origin}/${redactedText}` : text
+}
+
 type Content = Readonly<{
   payload: Uint8Array
   payloadBytes?: number

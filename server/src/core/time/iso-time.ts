@@ -4,6 +4,9 @@ import { type Instant, usPerMs, usPerSecond } from './instant.ts'
 const iso =
   /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(Z|[+\- ]\d\d(?::?\d\d)?)?)?$/i
 
+/** The form of most times: `Date.parse` reads it faster, and exactly if the day exists in every month. */
+const common = /^\d{4}-\d\d-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{3})?Z$/
+
 /**
  * Parses a date or time in ISO 8601. A date means its first instant; a time without a zone is in UTC. Digits
  * after the microsecond are cut off. Returns undefined for any other text and for a date that does not exist,
@@ -13,6 +16,10 @@ const iso =
  * may be outside of `instantMin` and `instantMax`.
  */
 export function parseIsoInstant(text: string): Instant | undefined {
+  if (common.test(text)) {
+    const ms = Date.parse(text)
+    if (!Number.isNaN(ms)) return ms * usPerMs
+  }
   const match = iso.exec(text)
   if (match === null) return undefined
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = match

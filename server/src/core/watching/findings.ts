@@ -20,6 +20,7 @@ export const findingRules = [
   'worker-draining',
   'worker-expected',
   'lag',
+  'kafka-retention',
   'redis-down',
 ] as const
 export type FindingRule = (typeof findingRules)[number]
@@ -31,7 +32,7 @@ export type Severity = (typeof severities)[number]
 export type Finding = Readonly<{
   rule: FindingRule
   severity: Severity
-  /** A worker `type/instance`, a worker type, `cluster/group/topic` of a lag, or `redis`. */
+  /** A worker `type/instance`, a worker type, `cluster/group/topic` of a lag, `cluster/topic`, or `redis`. */
   subject: string
   namespace: string
   /** When the condition became true. */

@@ -3,6 +3,7 @@ import { KnownError } from '../../errors.ts'
 import { nameDeadQueue } from './bridge/dead-topics.ts'
 import { type ClusterBridge, createClusterBridge } from './cluster/cluster-bridge.ts'
 import { createClusterClients } from './cluster/cluster-clients.ts'
+import { ignoreConnectionErrors } from './cluster/connection-errors.ts'
 import { describeKafkaError, kafkaUnavailable } from './cluster/describe-error.ts'
 import type { Kafka, KafkaClusterHealth } from './kafka.ts'
 import { createLagMonitor } from './lag/lag-monitor.ts'
@@ -14,6 +15,7 @@ import { createReplaySender } from './replay/replay-sender.ts'
 const readersAgeMsMax = 1_000
 
 export function createKafka(parts: KafkaParts): Kafka {
+  ignoreConnectionErrors()
   const clusters = parts.clusters.map((cluster) => createCluster(cluster, parts))
   const find = (name: string) => {
     const found = clusters.find(({ cluster }) => cluster.name === name)

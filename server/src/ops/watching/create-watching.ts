@@ -6,6 +6,7 @@ import {
   type Severity,
 } from '../../core/watching/findings.ts'
 import { findLags, type GroupLagFact, type LagThreshold } from '../../core/watching/lag.ts'
+import { findLosingTopics, type LosingTopicFact } from '../../core/watching/retention.ts'
 import type { Heartbeat, WorkerRules } from '../../core/watching/worker.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'
@@ -25,6 +26,8 @@ export type WatchingParts = Readonly<{
   thresholds: readonly LagThreshold[]
   /** The newest lag of all consumer groups, read without waiting. */
   listLags: () => readonly GroupLagFact[]
+  /** The dead-letter topics whose unread records Kafka removes soon, read without waiting. */
+  listLosingTopics: () => readonly LosingTopicFact[]
   redis: RedisObserver
   workersMax: number
   log: Logger
@@ -109,8 +112,8 @@ export function createWatching(parts: WatchingParts): Watching {
   }
 }
 
-/** Adds the findings that do not come from the store: the lag of groups, and Redis. */
-function createLagFindings({ thresholds, listLags }: WatchingParts) {
+/** Adds the findings that do not come from the store: those of Kafka, and Redis. */
+function createLagFindings({ thresholds, listLags, listLosingTopics }: WatchingParts) {
   let since = new Map<string, Instant>()
   return {
     addTo: (report: WatchReport, redis: RedisObserver, now: Instant): WatchReport => {
@@ -122,6 +125,7 @@ function createLagFindings({ thresholds, listLags }: WatchingParts) {
         return at
       }
       const lags = findLags(listLags(), thresholds, sinceOf)
+      const losing = findLosingTopics(listLosingTopics(), sinceOf)
       since = seen
       const { reason, changedAt } = redis.state()
       const down: Finding[] =
@@ -137,7 +141,7 @@ function createLagFindings({ thresholds, listLags }: WatchingParts) {
                 message: `${reason}; workers that report through Redis are not watched`,
               },
             ]
-      const added = [...lags, ...down]
+      const added = [...lags, ...losing, ...down]
       if (added.length === 0) return report
       const findingCounts = new Map(report.findingCounts)
       for (const { rule } of added) findingCounts.set(rule, (findingCounts.get(rule) ?? 0) + 1)

@@ -90,12 +90,20 @@ export type KafkaAdvance = Readonly<{
 /**
  * Returns letters whose redriven record died again. The redrive with this number ends as failed; a letter
  * whose redrive has already ended as resolved or unknown becomes open again. Rejects the whole write with
- * LETTER_NOT_FOUND if a letter is not live: it was archived or deleted since it was read.
+ * LETTER_NOT_FOUND if a letter is not live, because it was archived or deleted since it was read, or if the
+ * redrive of a guess has failed in the meantime: then the record is the death of another one.
  */
 export type ReturnLetters = Readonly<{
   op: 'return-letters'
-  returns: readonly Readonly<{ letterId: LetterId; number: number; failure: Failure }>[]
+  returns: readonly LetterReturn[]
   now: Instant
+}>
+/** `isGuess`: the record does not name its redrive; its place or its bytes are those of the redrive. */
+export type LetterReturn = Readonly<{
+  letterId: LetterId
+  number: number
+  isGuess?: boolean
+  failure: Failure
 }>
 /** `repeated`: this redrive had already ended as failed, or the letter was discarded; nothing changed. */
 export type ReturnResult = Readonly<{ letterId: LetterId; outcome: 'returned' | 'repeated' }>
@@ -111,15 +119,23 @@ export type AnnounceKafkaReplays = Readonly<{
 }>
 
 /**
- * Records that items were sent to Kafka: removes each item from its queue, where it counts as completed,
- * without ending the redrive of its letter. An item that is not leased any more stays as it is.
+ * Records where announced records are: removes each item from its queue, where it counts as completed,
+ * without ending the redrive of its letter. An item that is not leased any more stays as it is. The
+ * announcement of a record that has died in the meantime is gone, and so nothing waits for its outcome.
  */
 export type RecordKafkaReplays = Readonly<{
   op: 'record-kafka-replays'
   queue: QueueName
   partition: number
-  replays: readonly Readonly<KafkaRecordSent & { itemId: string }>[]
+  replays: readonly RecordedReplay[]
   now: Instant
+}>
+export type RecordedReplay = Readonly<{
+  itemId: string
+  letterId: LetterId
+  number: number
+  partition: number
+  offset: number
 }>
 export type RecordReplayResult = Readonly<{ letterId: LetterId; isRecorded: boolean }>
 

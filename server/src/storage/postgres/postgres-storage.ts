@@ -98,6 +98,7 @@ import type {
 } from '../contract/webhooks.ts'
 import type { WatchRecords, WorkersQuery } from '../contract/workers.ts'
 import type { StoreOptions, StoreTarget } from '../open-storage.ts'
+import { mayUseReserve } from '../shared/may-use-reserve.ts'
 import { listAccess, readAccessState } from './access/list-access.ts'
 import { readHolder } from './access/read-holder.ts'
 import { getAlertConfig, listAlertConfigs } from './alerts/alert-configs.ts'
@@ -106,9 +107,11 @@ import { getArchivedLetters } from './archive/read-archive.ts'
 import { listAudit, readAuditChain, readAuditHeads } from './audit/audit.ts'
 import { listCampaignLetters } from './campaigns/campaign-letters.ts'
 import { getCampaign, listCampaigns } from './campaigns/campaigns.ts'
+import type { CommandResult } from './commands.ts'
 import { Announcements } from './connection/announcements.ts'
-import { beginWrite, Connections } from './connection/connections.ts'
+import { Connections } from './connection/connections.ts'
 import { createDatabaseClock, createGivenClock } from './connection/database-clock.ts'
+import { DiskSpace } from './connection/disk-space.ts'
 import { toKnownError } from './connection/errors.ts'
 import { Vacuum } from './connection/vacuum.ts'
 import { readCounts, readQueueCounts } from './counts/counts.ts'
@@ -239,8 +242,7 @@ class PostgresStorage implements Storage {
   readonly #groupCommit: GroupCommit
   readonly #announcements: Announcements
   readonly #inProgress = new Set<Promise<void>>()
-  /** A write failed for lack of space, and no ping has shown since that there is some. */
-  #isFull = false
+  readonly #space: DiskSpace
   #closing: Promise<void> | undefined
 
   constructor(store: StoreContext, isReadOnly: boolean) {
@@ -249,12 +251,26 @@ class PostgresStorage implements Storage {
     this.#isReadOnly = isReadOnly
     this.#announcements = new Announcements(store.connections)
     this.#groupCommit = new GroupCommit((commands) => write(store, commands))
+    this.#space = new DiskSpace(store.connections)
   }
 
   async write<const C extends readonly Command[]>(commands: C): Promise<ResultsOf<C>> {
     if (this.#isReadOnly) throw this.#refuseWrite(commands.map(({ op }) => op).join(', '))
-    const results = await this.#run(() => this.#groupCommit.write(commands))
+    const results = await this.#run(() => this.#writeWithSpace(commands))
     return results as unknown as ResultsOf<C>
+  }
+
+  /** On a full disk: only the writes that may use the reserved space. */
+  async #writeWithSpace(commands: readonly Command[]): Promise<CommandResult[]> {
+    if (this.#space.isFull && !mayUseReserve(commands)) await this.#space.expectSpace()
+    try {
+      return await this.#groupCommit.write(commands)
+    } catch (error) {
+      if (!isStoreFull(toKnownError(error, this.#store.connections.address))) throw error
+      await this.#space.release()
+      if (!mayUseReserve(commands)) throw error
+      return this.#groupCommit.write(commands)
+    }
   }
 
   getQueue(name: string): Promise<Queue | null> {
@@ -585,9 +601,12 @@ class PostgresStorage implements Storage {
 
   async ping(): Promise<void> {
     await this.#run(() => this.#store.connections.ping())
-    if (!this.#isFull) return
-    await this.#run(() => checkSpace(this.#store.connections))
-    this.#isFull = false
+    if (this.#isReadOnly) return
+    const isFull = this.#space.isFull
+    const checked = this.#run(() => this.#space.check())
+    // Filling the reserve may take longer than a ping may.
+    if (isFull) await checked
+    else checked.catch(() => {})
   }
 
   close(): Promise<void> {
@@ -621,9 +640,7 @@ class PostgresStorage implements Storage {
     try {
       return await work()
     } catch (error) {
-      const known = toKnownError(error, address)
-      if (known instanceof KnownError && known.code === 'STORE_FULL') this.#isFull = true
-      throw known
+      throw toKnownError(error, address)
     } finally {
       this.#inProgress.delete(call)
       end()
@@ -631,12 +648,6 @@ class PostgresStorage implements Storage {
   }
 }
 
-/** Fails if the database cannot write 1 MiB. Leaves nothing behind. */
-async function checkSpace(connections: Connections): Promise<void> {
-  await connections.transaction(beginWrite, async (connection) => {
-    await connection.query({
-      text: `create temporary table redrive_space_check on commit drop as
-        select repeat(md5(n::text), 32) as filler from generate_series(1, 1024) n`,
-    })
-  })
+function isStoreFull(error: unknown): boolean {
+  return error instanceof KnownError && error.code === 'STORE_FULL'
 }

@@ -15,10 +15,12 @@ import { createRedaction, type Redaction } from '../../core/redaction/redaction-
 import { KnownError } from '../../errors.ts'
 import { takeTurn } from '../../turns.ts'
 import type { StoredAlert } from '../contract/alerts.ts'
+import type { AuditRow } from '../contract/audit.ts'
 import type { StoredAttempt } from '../contract/deliveries.ts'
 import type { GroupFacts, LetterFilter } from '../contract/letters.ts'
 import type { StoreReads } from '../contract/storage.ts'
 import type { Message } from '../contract/webhooks.ts'
+import { redactDetails } from './redacted-filter.ts'
 
 /** `visible`: all reads of the caller. `readable`: the namespaces whose content the caller may read. */
 export function redactStorage(visible: StoreReads, readable: readonly string[]): StoreReads {
@@ -28,6 +30,7 @@ export function redactStorage(visible: StoreReads, readable: readonly string[]):
     ...redactGroupReads(visible, redactions),
     ...redactAlertReads(visible, redactions, readable),
     ...(!readable.includes(systemNamespace) && hideMessages(visible)),
+    listAudit: async (query) => (await visible.listAudit(query)).map((row) => redactAudit(row, readable)),
     listItems: async (query) => redact(await visible.listItems(query)),
     listArchive: async (query) => redactArchived(await visible.listArchive(query), redact),
     getLetters: async (letterIds, bytes) => redact(await visible.getLetters(letterIds, bytes)),
@@ -175,6 +178,15 @@ function redactGroup(group: GroupFacts, redaction: Redaction | null): GroupFacts
   }
 }
 
+/**
+ * Rows keep the filters of campaigns. Whether rules hide error texts may have changed since, so the
+ * conditions on them are always hidden.
+ */
+function redactAudit(row: AuditRow, readable: readonly string[]): AuditRow {
+  if (readable.includes(row.namespace ?? systemNamespace)) return row
+  return { ...row, details: redactDetails(row.details) }
+}
+
 type MessageReads = Pick<StoreReads, 'readMessages' | 'getMessage' | 'getScheduled' | 'listAttempts'>
 
 /** Messages of webhooks, and what their consumers answered, which may repeat the message. */
@@ -232,7 +244,19 @@ export async function limitTextSearch(
   visible: StoreReads,
   readable: readonly string[],
 ): Promise<LetterFilter> {
-  if (filter.text === undefined) return filter
+  if (filter.text === undefined || !(await hasHiddenErrorTexts(filter, visible, readable))) return filter
+  throw new KnownError(
+    'ACCESS_DENIED',
+    'a search by message in a queue whose rules hide parts of error texts needs the permission payload.read; name other queues',
+  )
+}
+
+/** Whether rules hide parts of error texts from the caller in the queues that the filter selects from. */
+export async function hasHiddenErrorTexts(
+  filter: LetterFilter,
+  visible: StoreReads,
+  readable: readonly string[],
+): Promise<boolean> {
   const isHidden = (queue: Queue | null): boolean =>
     queue !== null &&
     !readable.includes(queue.namespace) &&
@@ -240,21 +264,13 @@ export async function limitTextSearch(
     createRedaction(queue.redaction).hasPatterns
   if (filter.queues !== undefined) {
     const queues = await Promise.all(filter.queues.map((name) => visible.getQueue(name)))
-    if (queues.some(isHidden)) throw refuseTextSearch()
-    return filter
+    return queues.some(isHidden)
   }
   for (let from: QueueName | undefined; ; ) {
     const page = await visible.listQueues({ ...(from !== undefined && { from }), countMax: queuesPerRead })
-    if (page.some(isHidden)) throw refuseTextSearch()
+    if (page.some(isHidden)) return true
     const last = page.at(-1)?.name
-    if (last === undefined || page.length < queuesPerRead) return filter
+    if (last === undefined || page.length < queuesPerRead) return false
     from = last
   }
-}
-
-function refuseTextSearch(): KnownError {
-  return new KnownError(
-    'ACCESS_DENIED',
-    'a search by message in a queue whose rules hide parts of error texts needs the permission payload.read; name other queues',
-  )
 }

@@ -1,5 +1,4 @@
 import { expect, it } from 'vitest'
-import type { KafkaRecordSent } from '../../../src/storage/contract/kafka.ts'
 import { aFailure, bytes, minute, noon } from '../../make.ts'
 import { expectRefusal } from '../support/expect-refusal.ts'
 import { describeStores } from '../support/test-stores.ts'
@@ -43,17 +42,24 @@ describeStores('a redrive to Kafka', (given) => {
     })
     const holders = letterIds.map(() => 'sender')
     const items = await given.run({ op: 'lease', queue: out, partition: 0, holders, now: noon })
-    const record = (at: number, over: Partial<KafkaRecordSent> = {}) => ({
+    await given.run({
+      op: 'announce-kafka-replays',
+      replays: items.map(({ letterId }, at) => ({
+        letterId: letterId ?? '',
+        number: 1,
+        cluster,
+        topic: 'orders',
+        group: 'g',
+        contentHash: `hash ${at}`,
+      })),
+      now: noon,
+    })
+    const record = (at: number, partition = 0) => ({
       itemId: items[at]?.id ?? '',
       letterId: items[at]?.letterId ?? '',
       number: 1,
-      cluster,
-      topic: 'orders',
-      partition: 0,
+      partition,
       offset: at,
-      group: 'g',
-      contentHash: `hash ${at}`,
-      ...over,
     })
     const send = (replays: readonly ReturnType<typeof record>[], now = noon + 1) =>
       given.run({ op: 'record-kafka-replays', queue: out, partition: 0, replays, now })
@@ -94,7 +100,7 @@ describeStores('a redrive to Kafka', (given) => {
 
   it('records are marked as passed up to the committed offset, and found by state, letter, place and content', async () => {
     const { cluster, record, send } = await leasedRedrives(3)
-    await send([record(0), record(1), record(2, { partition: 1 })])
+    await send([record(0), record(1), record(2, 1)])
     const partitions = await given.storage.listUnpassedPartitions({ cluster, countMax: 10 })
     expect(partitions).toEqual([
       { group: 'g', topic: 'orders', partition: 0 },
@@ -180,6 +186,17 @@ describeStores('a redrive to Kafka', (given) => {
     expect(
       await given.storage.listKafkaReplays({ cluster, by: 'sent', until: noon + 9, countMax: 1 }),
     ).toEqual([])
+  })
+
+  it('a second record that could be the death of a redrive is refused', async () => {
+    const { record, send, letterOf } = await leasedRedrives(1)
+    await send([record(0)])
+    const returns = [{ letterId: record(0).letterId, number: 1, isGuess: true, failure: failed }]
+    await given.run({ op: 'return-letters', returns, now: noon + 3 })
+    const again = given.run({ op: 'return-letters', returns, now: noon + 4 })
+    const { message } = await expectRefusal(again, 'LETTER_NOT_FOUND')
+    expect(message).toMatch(/redrive 1 of letter .* has failed already/)
+    expect(await letterOf(0)).toMatchObject({ state: 'waiting', retryCount: 1 })
   })
 
   it('a letter whose redrive had ended too early becomes open again', async () => {

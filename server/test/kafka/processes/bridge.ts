@@ -1,6 +1,7 @@
 /**
- * A bridge in its own process, which kills itself at a write: before it, after it (when the store has the
- * records and Kafka does not know), or between two of them.
+ * The Kafka driver in its own process, which kills itself at a write of dead records: before it, after it
+ * (when the store has the records and Kafka does not know), or during it. Or at a redrive: `sent` is after
+ * Kafka has acknowledged the records and before the store knows, `announced` before they are sent.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseKafkaClusters } from '../../../src/config/kafka-clusters.ts'
@@ -16,7 +17,7 @@ export type BridgeTask = Readonly<{
   store: StoreTarget
   clusters: string
   /** Null: run until the parent ends the process. */
-  kill: Readonly<{ at: 'before' | 'after' | 'during'; write: number }> | null
+  kill: Readonly<{ at: 'before' | 'after' | 'during' | 'announced' | 'sent'; write: number }> | null
 }>
 
 const { store, clusters, kill } = JSON.parse(process.argv[2] ?? '{}') as BridgeTask
@@ -26,12 +27,16 @@ const engine = createEngine(storage, { clock })
 let writes = 0
 
 const killSelf = (): void => void process.kill(process.pid, 'SIGKILL')
-const isIngest = (commands: readonly Command[]): boolean =>
-  commands.some(({ op }) => op === 'advance-kafka-positions')
+const killedAt: Readonly<Record<string, Command['op']>> = {
+  announced: 'announce-kafka-replays',
+  sent: 'record-kafka-replays',
+}
+const isKillable = (commands: readonly Command[]): boolean =>
+  commands.some(({ op }) => op === (killedAt[kill?.at ?? ''] ?? 'advance-kafka-positions'))
 
 const write = (async (commands: readonly Command[]) => {
-  const isKilled = isIngest(commands) && ++writes === kill?.write
-  if (isKilled && kill.at === 'before') killSelf()
+  const isKilled = isKillable(commands) && ++writes === kill?.write
+  if (isKilled && (kill.at === 'before' || kill.at === 'sent')) killSelf()
   const writing = engine.write(commands)
   if (isKilled && kill.at === 'during') {
     await sleep(Math.random() * 5)

@@ -1,13 +1,16 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import type { Access, Credential } from '../../../access/access.ts'
+import { openRequestsMs } from '../../../access/create-access.ts'
+import { coversGrants } from '../../../core/access/grants.ts'
 import { type Identity, nobody } from '../../../core/access/identity.ts'
 import type { Permission } from '../../../core/access/permissions.ts'
 import { KnownError } from '../../../errors.ts'
-import { type Caller, createCaller } from '../caller.ts'
+import { type Caller, type CallerWatch, createCaller } from '../caller.ts'
 import { type Authorize, requireRead } from '../permission.ts'
 import { readClientAddress, type TrustedProxies } from './client-address.ts'
 import { limitCredential, readCredential } from './credentials.ts'
+import { createOpenRequests } from './open-requests.ts'
 import { readSessionToken, refuseCrossSite } from './session-cookie.ts'
 
 export type AuthorizeOptions = Readonly<{
@@ -30,6 +33,7 @@ const internalPrefix = '/internal/v1/'
 /** Requires a credential whose user has the permission. Used with `access: keys`. */
 export function createAuthorize(options: AuthorizeOptions): Authorize {
   const { access, isReadOnly, proxies } = options
+  const watch = createWatch(options)
   return (permission, request) => {
     // Answers without the store: for health checks, and while the store cannot be reached.
     if (permission === 'public') return createCaller(nobody, request, proxies)
@@ -38,13 +42,31 @@ export function createAuthorize(options: AuthorizeOptions): Authorize {
       access().identify(findCredential(request, address, options), address),
     )
     const admit = (found: Identity): Caller => {
-      const caller = createCaller(found, request, proxies)
+      const caller = createCaller(found, request, proxies, watch)
       if (!caller.maySomewhere(permission)) throw refuse(permission, caller)
       if (isReadOnly) requireRead(permission, request)
       return caller
     }
     return identity instanceof Promise ? identity.then(admit) : admit(identity)
   }
+}
+
+function createWatch(options: AuthorizeOptions): CallerWatch {
+  const { access, proxies } = options
+  const requests = createOpenRequests({
+    readEpoch: async () => access().readEpoch(),
+    intervalMs: openRequestsMs,
+  })
+  return (request, before, end) =>
+    requests.add({
+      check: async () => {
+        const address = readClientAddress(request.raw, proxies)
+        const found = await access().identify(findCredential(request, address, options), address)
+        if (coversGrants(found, before)) return
+        throw new KnownError('ACCESS_DENIED', `user ${before.name} has lost a permission`)
+      },
+      end,
+    })
 }
 
 /** By the route, not by the text of the URL: `/internal/%76%31/dlq` is the same path. */

@@ -3,15 +3,15 @@ import type { FastifyReply } from 'fastify'
 import { KnownError } from '../../../errors.ts'
 
 /**
- * Returns a controller that aborts when the client disconnects before it has received its whole answer.
- * For handlers that wait.
+ * Returns a controller that aborts when the client disconnects before it has received its whole answer, or
+ * loses its credential. For handlers that wait.
  *
  * `request.signal` is not usable: it aborts as soon as the body was read completely, which is before the
  * handler of a POST runs. The `close` event of the response alone is not enough either: it follows a moment
  * after the end of the connection was read, and a client that reconnects immediately may be served in
  * between.
  */
-export function abortOnDisconnect({ raw }: FastifyReply): AbortController {
+export function abortOnDisconnect({ raw, request }: FastifyReply): AbortController {
   const controller = new AbortController()
   const abortIfUnanswered = (): void => {
     // A KnownError, because a client that leaves is no defect and needs no log line.
@@ -26,7 +26,9 @@ export function abortOnDisconnect({ raw }: FastifyReply): AbortController {
   }
   const listeners = getListeners(socket)
   listeners.add(abortIfUnanswered)
+  const endWatch = request.caller.watch((reason) => controller.abort(reason))
   raw.once('close', () => {
+    endWatch()
     listeners.delete(abortIfUnanswered)
     abortIfUnanswered()
   })

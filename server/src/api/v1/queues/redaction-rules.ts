@@ -8,6 +8,7 @@ import {
 } from '../../../core/redaction/redaction-rules.ts'
 import { KnownError } from '../../../errors.ts'
 import { createAttribution } from '../../http/attribution.ts'
+import { mayReadContent } from '../../http/content-permission.ts'
 import { component } from '../../http/openapi/annotations.ts'
 import { route } from '../../http/route.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
@@ -106,7 +107,7 @@ export const redactionRuleRoutes = [
       const { rules, is_content_shown: isContentShown = false, reason } = request.body
       const { name, namespace } = await findQueue(request.params.name, context)
       const { caller } = request
-      if (!caller.may('payload.read', namespace) && !caller.may('queue.lease', namespace)) {
+      if (!mayReadContent(caller, namespace)) {
         throw new KnownError(
           'ACCESS_DENIED',
           `user ${caller.name} may not read the content of queue ${name}, and so not decide who may`,

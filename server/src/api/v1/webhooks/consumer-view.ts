@@ -1,5 +1,6 @@
 /** A webhook consumer in answers. */
 import { type Static, Type } from 'typebox'
+import { redactUrl } from '../../../core/redaction/redaction.ts'
 import { formatDuration } from '../../../core/time/duration.ts'
 import { usPerMs } from '../../../core/time/instant.ts'
 import { newDelivery, readDeliveryStatus } from '../../../core/webhook/delivery/consumer-delivery.ts'
@@ -69,7 +70,10 @@ export const ConsumerView = component(
     consumer_id: Type.String({ description: 'Id of the consumer.' }),
     consumer_name: Type.String({ description: 'Name of the consumer.' }),
     consumer_type: Type.Enum(['push', 'pull'], { description: 'How the consumer gets its jobs.' }),
-    callback_url: Type.String({ description: 'Where jobs are pushed to, without a password.' }),
+    callback_url: Type.String({
+      description:
+        'Where jobs are pushed to, without a password; only scheme and host without the permission webhook.write or payload.read.',
+    }),
     queue: Type.String({ description: 'The queue with the jobs of the consumer.' }),
     dead_queue: Type.String({ description: 'The queue with its dead jobs.' }),
     status: Type.Enum(['active', 'held', 'paused', 'disabled'], {
@@ -107,7 +111,8 @@ export const ConsumerView = component(
 )
 export type ConsumerView = Static<typeof ConsumerView>
 
-export function viewConsumer({ counts, stored, figures }: ConsumerReport): ConsumerView {
+/** `isUrlShown`: the address may contain a secret. */
+export function viewConsumer({ counts, stored, figures }: ConsumerReport, isUrlShown: boolean): ConsumerView {
   const { consumer, channelName, queued, inflight, delivered, dead } = counts
   const delivery = stored.delivery ?? newDelivery
   const attempts = figures.delivered + figures.failed
@@ -117,7 +122,7 @@ export function viewConsumer({ counts, stored, figures }: ConsumerReport): Consu
     consumer_id: consumer.id,
     consumer_name: consumer.name,
     consumer_type: consumer.type,
-    callback_url: maskPassword(consumer.callbackUrl),
+    callback_url: isUrlShown ? maskPassword(consumer.callbackUrl) : redactUrl(consumer.callbackUrl),
     queue: consumer.queue,
     dead_queue: consumer.deadQueue,
     status: readDeliveryStatus(delivery),

@@ -3,6 +3,7 @@ import { Type } from 'typebox'
 import type { ConsumerName } from '../../../drivers/webhook/deliveries/deliveries.ts'
 import { createAttribution } from '../../http/attribution.ts'
 import { route } from '../../http/route.ts'
+import { isCallbackUrlShown } from '../../webhook/callback-url.ts'
 import { v1 } from '../dialect.ts'
 import { NextCursor, pageQuery, readCursor, writeCursor } from '../values/cursor.ts'
 import { Reason } from '../values/reason.ts'
@@ -49,7 +50,7 @@ export const consumerRoutes = [
         }),
       },
     },
-    handler: async ({ query }, _reply, context) => {
+    handler: async ({ query, caller }, _reply, context) => {
       const { channel, cursor, limit } = query
       const [afterNumber] = cursor === undefined ? [0] : readCursor(cursor, list, ['number'])
       const reports = await context.webhooks().deliveries.list({
@@ -61,7 +62,7 @@ export const consumerRoutes = [
       const last = page.at(-1)
       const hasMore = reports.length > limit && last !== undefined
       return {
-        consumers: page.map(viewConsumer),
+        consumers: page.map((report) => viewConsumer(report, isCallbackUrlShown(caller))),
         next_cursor: hasMore ? writeCursor(list, [last.counts.consumer.number]) : null,
       }
     },
@@ -77,8 +78,10 @@ export const consumerRoutes = [
     tag: 'webhooks',
     dialect: v1,
     schema: { params: ConsumerParams, response: { 200: ConsumerView } },
-    handler: async ({ params }, _reply, context) =>
-      viewConsumer(await context.webhooks().deliveries.get(params.channel, params.consumer)),
+    handler: async ({ params, caller }, _reply, context) => {
+      const report = await context.webhooks().deliveries.get(params.channel, params.consumer)
+      return viewConsumer(report, isCallbackUrlShown(caller))
+    },
   }),
 
   route({
@@ -99,9 +102,8 @@ export const consumerRoutes = [
       const { settings, reason } = request.body
       const changes = readConsumerSettings(settings)
       const { deliveries } = context.webhooks()
-      return viewConsumer(
-        await deliveries.changeSettings(toName(request.params), changes, createAttribution(request, reason)),
-      )
+      const attribution = createAttribution(request, reason)
+      return viewConsumer(await deliveries.changeSettings(toName(request.params), changes, attribution), true)
     },
   }),
 
@@ -123,7 +125,8 @@ export const consumerRoutes = [
       },
       handler: async (request, _reply, context) => {
         const attribution = createAttribution(request, request.body.reason)
-        return viewConsumer(await context.webhooks().deliveries[action](toName(request.params), attribution))
+        const report = await context.webhooks().deliveries[action](toName(request.params), attribution)
+        return viewConsumer(report, true)
       },
     }),
   ),

@@ -13,16 +13,19 @@ import type { KafkaPosition } from '../../../storage/contract/kafka.ts'
 import { type ConnectionOptions, readConnectionOptions } from '../cluster/connection-options.ts'
 import type { Cluster, KafkaParts } from '../parts.ts'
 import { type ClaimedPartition, decideStart, partitionKey } from './claimed-partition.ts'
-import { ensureDeadQueue, listDeadTopics, nameDeadQueue } from './dead-topics.ts'
+import { deadQueuePartitions, ensureDeadQueue, listDeadTopics, nameDeadQueue } from './dead-topics.ts'
 import { decodeFetch, type FetchedRecords, type FetchResponse } from './decode-fetch.ts'
 import { ingest } from './ingest.ts'
 import { OffsetCommitter } from './offset-committer.ts'
 import { sliceFetched } from './slice-fetched.ts'
+import { divideIntoLanes } from './store-lanes.ts'
 
 /** Heartbeats per session timeout, as Kafka recommends at least. */
 const heartbeatsPerSession = 5
 const fetchWaitMs = 500
 const fetchBytesMax = 8 * 2 ** 20
+/** Less than an answer has, so that an answer has records of several partitions. */
+const partitionBytesMax = 2 ** 20
 const idleMs = 100
 /** A lost partition is claimed again after this time, if the group still assigns it to this server. */
 const reclaimMs = 1_000
@@ -46,6 +49,8 @@ export class BridgeSession {
   readonly #claimed = new Map<string, ClaimedPartition>()
   readonly #loops = new Map<number, Promise<void>>()
   #topics: readonly string[] = []
+  /** The number of partitions of each topic at the last discovery. */
+  #partitionCounts: ReadonlyMap<string, number> = new Map()
   #claiming: Promise<void> = Promise.resolve()
 
   constructor(settings: Cluster, parts: KafkaParts, events: BridgeEvents) {
@@ -101,7 +106,10 @@ export class BridgeSession {
     if (!this.#stopping.signal.aborted) this.#failure.reject(error)
   }
 
-  /** Joins the group again if the topics have changed. Without topics there is nothing to join for. */
+  /**
+   * Joins the group again if the topics have changed, or a topic has got more partitions. Without topics
+   * there is nothing to join for.
+   */
   async #discover(admin: Admin, consumer: Consumer): Promise<void> {
     const found = await listDeadTopics(admin, this.#settings)
     const engine = this.#parts.engine()
@@ -115,8 +123,11 @@ export class BridgeSession {
       )
     }
     const gone = this.#topics.filter((topic) => !found.includes(topic))
+    const counts = await countPartitions(consumer, found)
+    const hasGrown = found.some((topic) => counts.get(topic) !== this.#partitionCounts.get(topic))
     this.#topics = found
-    if (added.length === 0 && gone.length === 0) {
+    this.#partitionCounts = counts
+    if (added.length === 0 && gone.length === 0 && !hasGrown) {
       this.#events.onUp()
       return
     }
@@ -146,7 +157,12 @@ export class BridgeSession {
     const topics = [...new Set(added.map(({ topic }) => topic))]
     const metadata = await consumer.metadata({ topics, forceUpdate: true })
     const { name: cluster, group } = this.#settings
-    const partitions = added.map((each) => ({ ...each, topicId: metadata.topics.get(each.topic)?.id ?? '' }))
+    const partitions = added.map((each) => {
+      const topicId = metadata.topics.get(each.topic)?.id
+      // Another id would mean that the topic was created again, and read from its start.
+      if (topicId === undefined) throw new Error(`topic ${each.topic} was deleted while it was claimed`)
+      return { ...each, topicId }
+    })
     const { engine, clock, owner } = this.#parts
     const [positions] = await engine().write([
       { op: 'claim-kafka-partitions', cluster, group, owner, partitions, now: clock.now() },
@@ -154,11 +170,21 @@ export class BridgeSession {
     const ranges = await readRanges(consumer, added)
     for (const position of positions) {
       const leader = metadata.topics.get(position.topic)?.partitions[position.partition]?.leader ?? -1
-      this.#start(position, leader, ranges)
+      this.#start(position, leader, ranges, await this.#choosePartition(position))
     }
   }
 
-  #start(position: KafkaPosition, leader: number, ranges: OffsetRanges): void {
+  /**
+   * The partition of the dead queue. Neighbouring partitions of the topic have different ones, and so have
+   * those that the group gives to one of two servers.
+   */
+  async #choosePartition({ topic, partition }: Pick<KafkaPosition, 'topic' | 'partition'>): Promise<number> {
+    const queue = await this.#parts.engine().getQueue(nameDeadQueue(this.#settings, topic))
+    const count = queue?.partitions ?? deadQueuePartitions
+    return (partition + Math.floor(partition / count)) % count
+  }
+
+  #start(position: KafkaPosition, leader: number, ranges: OffsetRanges, queuePartition: number): void {
     const { topic, partition, topicId, incarnation, epoch, nextOffset } = position
     const { earliest, latest } = ranges(topic, partition)
     const start = decideStart(position, earliest, latest)
@@ -170,6 +196,7 @@ export class BridgeSession {
       epoch,
       leader,
       queue: nameDeadQueue(this.#settings, topic),
+      queuePartition,
       stored: nextOffset,
       fetchFrom: start.fetchFrom,
       endOffset: latest,
@@ -204,7 +231,11 @@ export class BridgeSession {
       for (const { claimed, until } of fetched) claimed.fetchFrom = BigInt(until)
       next = this.#fetch(node, consumer)
       next.catch(() => {})
-      for (const slices of sliceFetched(fetched)) await this.#store(slices, consumer, committer)
+      await Promise.all(
+        divideIntoLanes(fetched).map(async (lane) => {
+          for (const slices of sliceFetched(lane)) await this.#store(slices, consumer, committer)
+        }),
+      )
     }
     await next.catch(() => {})
   }
@@ -221,7 +252,7 @@ export class BridgeSession {
           fetchOffset: fetchFrom,
           currentLeaderEpoch: -1,
           lastFetchedEpoch: -1,
-          partitionMaxBytes: fetchBytesMax,
+          partitionMaxBytes: partitionBytesMax,
         },
       ],
     }))
@@ -289,11 +320,23 @@ export class BridgeSession {
     }
   }
 
-  /** A dead queue that was deleted is created again: its topic still has records. */
+  /**
+   * A dead queue that was deleted is created again: its topic still has records. If a person has created it
+   * again, it can have fewer partitions.
+   */
   async #recreateQueues(error: unknown, slices: readonly FetchedRecords[]): Promise<void> {
-    if (!(error instanceof KnownError) || error.code !== 'QUEUE_NOT_FOUND') return
-    for (const { claimed } of slices)
-      await ensureDeadQueue(this.#parts.engine(), this.#settings, claimed.topic).catch(() => {})
+    const isGone =
+      error instanceof KnownError &&
+      (error.code === 'QUEUE_NOT_FOUND' || error.code === 'PARTITION_NOT_FOUND')
+    if (!isGone) return
+    try {
+      for (const { claimed } of slices) {
+        await ensureDeadQueue(this.#parts.engine(), this.#settings, claimed.topic)
+        claimed.queuePartition = await this.#choosePartition(claimed)
+      }
+    } catch {
+      // The next attempt to store the records reports it.
+    }
   }
 
   /**
@@ -332,6 +375,15 @@ async function leaveGroup(consumer: Consumer): Promise<void> {
   // The types of the client choose the overload with a callback.
   const leave = consumer.leaveGroup.bind(consumer) as (isForced: boolean) => Promise<void>
   await leave(true).catch(() => {})
+}
+
+async function countPartitions(
+  consumer: Consumer,
+  topics: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  if (topics.length === 0) return new Map()
+  const metadata = await consumer.metadata({ topics: [...topics], forceUpdate: true })
+  return new Map(topics.map((topic) => [topic, metadata.topics.get(topic)?.partitionsCount ?? 0]))
 }
 
 type OffsetRanges = (topic: string, partition: number) => Readonly<{ earliest: bigint; latest: bigint }>

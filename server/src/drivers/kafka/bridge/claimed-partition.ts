@@ -6,6 +6,8 @@ export type ClaimedPartition = {
   readonly topicId: string
   readonly partition: number
   readonly queue: string
+  /** The partition of the dead queue that has the letters of this partition. */
+  queuePartition: number
   readonly incarnation: number
   readonly epoch: number
   /** The position in the store: the next write must start from it. */

@@ -20,6 +20,12 @@ export function nameDeadQueue({ queue, name }: Cluster, topic: string): string {
 }
 
 /**
+ * The partitions of a new dead queue. Letters of several partitions are stored at the same time, while those
+ * of one wait for each other. More of them would not be faster, because a bridge stores this many at a time.
+ */
+export const deadQueuePartitions = 2
+
+/**
  * Returns whether the queue was created. An existing queue keeps its settings, which a person may have
  * changed.
  */
@@ -38,7 +44,7 @@ export async function ensureDeadQueue(
     requestId: '',
   }
   try {
-    await engine.createQueue({ name, letterClass, reference }, attribution)
+    await engine.createQueue({ name, letterClass, reference, partitions: deadQueuePartitions }, attribution)
     return true
   } catch (error) {
     // Another server found the topic at the same time.

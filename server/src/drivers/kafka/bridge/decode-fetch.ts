@@ -2,6 +2,7 @@
 import type { Consumer } from '@platformatic/kafka'
 import type { DeadRecord } from '../../../letters/envelope/read-record.ts'
 import type { ClaimedPartition } from './claimed-partition.ts'
+import { TransactionFilter } from './transaction-filter.ts'
 
 export type FetchResponse = Awaited<ReturnType<Consumer['fetch']>>
 
@@ -12,8 +13,6 @@ export type FetchedRecords = Readonly<{
   until: number
 }>
 
-/** Batches with this bit are transaction markers, not records. */
-const isControlBit = 0x20
 /** The records of these batches have the time at which the broker stored them. */
 const hasLogTimeBit = 0x08
 
@@ -27,26 +26,27 @@ export function decodeFetch(
       const claimed = find(topicId, answer.partitionIndex)
       if (claimed === undefined || answer.errorCode !== 0) return []
       claimed.endOffset = answer.highWatermark
-      const fetched = decodePartition(cluster, claimed, answer.records ?? [])
+      const fetched = decodePartition(cluster, claimed, answer)
       return fetched === undefined ? [] : [fetched]
     }),
   )
 }
 
-type Batches = NonNullable<FetchResponse['responses'][number]['partitions'][number]['records']>
+type PartitionAnswer = FetchResponse['responses'][number]['partitions'][number]
 
 function decodePartition(
   cluster: string,
   claimed: ClaimedPartition,
-  batches: Batches,
+  { records: batches, abortedTransactions }: PartitionAnswer,
 ): FetchedRecords | undefined {
   const records: DeadRecord[] = []
+  const filter = new TransactionFilter(abortedTransactions)
   let until = claimed.fetchFrom
-  for (const batch of batches) {
+  for (const batch of batches ?? []) {
     // The last offset of a batch stays the same when its records are compacted away.
     const batchEnd = batch.firstOffset + BigInt(batch.lastOffsetDelta) + 1n
     if (batchEnd > until) until = batchEnd
-    if ((batch.attributes & isControlBit) !== 0) continue
+    if (!filter.keeps(batch)) continue
     const hasLogTime = (batch.attributes & hasLogTimeBit) !== 0
     for (const { offsetDelta, timestampDelta, key, value, headers } of batch.records) {
       const offset = batch.firstOffset + BigInt(offsetDelta)

@@ -18,8 +18,8 @@ import type { CapturedLetter } from '../../../letters/envelope/read-record.ts'
 import type { KafkaReplay } from '../../../storage/contract/kafka.ts'
 import type { StoreReads } from '../../../storage/contract/storage.ts'
 
-/** A redrive, named by its letter and its ordinal. */
-export type RedriveName = Readonly<{ letterId: string; number: number }>
+/** A redrive, by its letter and its ordinal. `isGuess`: the record has no headers that name it. */
+export type RedriveName = Readonly<{ letterId: string; number: number; isGuess: boolean }>
 
 type Reads = Pick<StoreReads, 'getLetters' | 'listKafkaReplays'>
 
@@ -48,7 +48,7 @@ export async function findReturns(
     const replay = byPlace(letter).find((each) => !taken.has(each.letterId))
     if (replay === undefined) return undefined
     taken.add(replay.letterId)
-    return { letterId: replay.letterId, number: replay.number }
+    return { letterId: replay.letterId, number: replay.number, isGuess: true }
   })
 }
 
@@ -58,7 +58,9 @@ export function readRedriveHeaders(headers: readonly Header[]): RedriveName | un
   const last = (name: string) => headers.findLast((header) => header[0] === name)?.[1]
   const letterId = parseLetterId(decode(last(redriveHeaders.letterId)))
   const number = Number(decode(last(redriveHeaders.attempt)))
-  return letterId === undefined || !Number.isInteger(number) || number < 1 ? undefined : { letterId, number }
+  return letterId === undefined || !Number.isInteger(number) || number < 1
+    ? undefined
+    : { letterId, number, isGuess: false }
 }
 
 const decoder = new TextDecoder()

@@ -5,10 +5,11 @@
  * for people who look at the lag: the position in the store decides where reading continues.
  *
  * A letter whose source id exists already is either the same death, which was written to the topic twice, or
- * another record with the same place, because its topic was created again. Their bytes tell them apart.
+ * another record with the same place, because its topic was created again. Their bytes tell them apart, and
+ * the times of the original records, if the worker names them.
  */
 import { createHash } from 'node:crypto'
-import type { Clock } from '../../../core/time/instant.ts'
+import type { Clock, Instant } from '../../../core/time/instant.ts'
 import { readTraceHeaders } from '../../../core/trace/trace-headers.ts'
 import { linksMax, type Tracing } from '../../../core/trace/tracing.ts'
 import type { Engine } from '../../../engine/engine.ts'
@@ -42,6 +43,7 @@ export type Ingested = Readonly<{ captured: number; returned: number; repeated: 
 
 type Letter = Readonly<{
   queue: string
+  queuePartition: number
   item: ItemToImport & Readonly<{ sourceId: string }>
   captured: CapturedLetter
 }>
@@ -71,7 +73,8 @@ export async function ingest(parts: IngestParts, slices: readonly Slice[]): Prom
       if (parts.tracing !== undefined) traceIngest(parts.tracing, slices, letters, startedAtMs)
       return ingested
     } catch (error) {
-      // A letter was archived or deleted since its redrive was found: look again.
+      // A letter was archived or deleted since its redrive was found, or another record was its death: look
+      // again.
       const isGone = error instanceof KnownError && error.code === 'LETTER_NOT_FOUND'
       if (!isGone || attempt === attemptsMax) throw error
     }
@@ -118,16 +121,13 @@ async function write(
   isNewOnly: boolean,
 ): Promise<void> {
   const now = clock.now()
-  const imports = [...Map.groupBy(letters, ({ queue }) => queue)].map(
-    ([queue, own]): Import => ({
-      op: 'import',
-      queue,
-      partition: 0,
-      items: own.map(({ item }) => item),
-      isNewOnly,
-      now,
-    }),
-  )
+  const byPartition = Map.groupBy(letters, ({ queue, queuePartition }) => `${queue}\n${queuePartition}`)
+  const imports = [...byPartition.values()].flatMap((own): Import[] => {
+    const [first] = own
+    if (first === undefined) return []
+    const { queue, queuePartition: partition } = first
+    return [{ op: 'import', queue, partition, items: own.map(({ item }) => item), isNewOnly, now }]
+  })
   const commands: Command[] = [
     { op: 'advance-kafka-positions', cluster, group, positions: slices.map(toAdvance), now },
     ...imports,
@@ -141,7 +141,8 @@ function toAdvance({ claimed, records, until }: Slice): KafkaAdvance {
   return { topic, partition, epoch, from: stored, to: until, recordCount: records.length }
 }
 
-function toLetter(record: DeadRecord, { queue, incarnation }: ClaimedPartition, now: number): Letter {
+function toLetter(record: DeadRecord, claimed: ClaimedPartition, now: number): Letter {
+  const { queue, queuePartition, incarnation } = claimed
   const { letter, isTombstone } = readRecord(record, now)
   const { origin, payload, key, headers, failure, history, deadLetteredAt = now } = letter
   const sourceId = `${letter.sourceId}${incarnation === 0 ? '' : `~${incarnation}`}`
@@ -149,6 +150,7 @@ function toLetter(record: DeadRecord, { queue, incarnation }: ClaimedPartition, 
   const kind = isTombstone ? tombstoneKind : ''
   return {
     queue,
+    queuePartition,
     captured: letter,
     item: { sourceId, origin, payload, key, headers, failure, history, deadLetteredAt, reference, kind },
   }
@@ -170,24 +172,27 @@ async function separateRepeats(storage: StoreReads, letters: readonly Letter[]):
     storage,
     letters.map(({ item }) => item.sourceId),
   )
-  const seen = new Map<string, string>()
+  const seen = new Map<string, RecordIdentity>()
   return letters.flatMap((letter): readonly Letter[] => {
     const { queue, item } = letter
     const key = `${queue}\n${item.sourceId}`
-    const content = digest(item)
+    const identity = identify(item)
     const before = stored.get(key) ?? seen.get(key)
-    seen.set(key, before ?? content)
+    seen.set(key, before ?? identity)
     if (before === undefined) return [letter]
-    if (before === content) return []
-    const renamed = `${item.sourceId}/${content.slice(0, 12)}`
+    if (isSameRecord(before, identity)) return []
+    const renamed = `${item.sourceId}/${nameIdentity(identity)}`
     const isKnown = seen.has(`${queue}\n${renamed}`)
-    seen.set(`${queue}\n${renamed}`, content)
+    seen.set(`${queue}\n${renamed}`, identity)
     return isKnown ? [] : [{ ...letter, item: { ...item, sourceId: renamed } }]
   })
 }
 
-/** The digests of stored letters by queue and source id. */
-async function readStored(storage: StoreReads, sourceIds: readonly string[]): Promise<Map<string, string>> {
+/** Stored letters by queue and source id. */
+async function readStored(
+  storage: StoreReads,
+  sourceIds: readonly string[],
+): Promise<Map<string, RecordIdentity>> {
   const records = await storage.findLetterIds([...new Set(sourceIds)])
   const letterIds = [...new Set(records.map(({ letterId }) => letterId))]
   const [live, archived] = await Promise.all([
@@ -195,7 +200,28 @@ async function readStored(storage: StoreReads, sourceIds: readonly string[]): Pr
     storage.getArchivedLetters(letterIds),
   ])
   const items = [...live, ...archived.map(({ item }) => item)]
-  return new Map(items.map((item) => [`${item.queue}\n${item.sourceId}`, digest(item)]))
+  return new Map(items.map((item) => [`${item.queue}\n${item.sourceId}`, identify(item)]))
+}
+
+/** `createdAt`: the time of the original record; null: its worker does not name it. */
+type RecordIdentity = Readonly<{ content: string; createdAt: Instant | null }>
+
+function identify(item: Pick<ItemToImport, 'key' | 'payload' | 'origin' | 'failure'>): RecordIdentity {
+  const { origin, failure } = item
+  // Without a time of its own, a record has the time of its first failure.
+  const isNamed = origin?.createdAt !== undefined && origin.createdAt !== failure?.firstFailedAt
+  return { content: digest(item), createdAt: isNamed ? origin.createdAt : null }
+}
+
+function isSameRecord(one: RecordIdentity, other: RecordIdentity): boolean {
+  const areTimed = one.createdAt !== null && other.createdAt !== null
+  return one.content === other.content && (!areTimed || one.createdAt === other.createdAt)
+}
+
+function nameIdentity({ content, createdAt }: RecordIdentity): string {
+  const name =
+    createdAt === null ? content : createHash('sha256').update(`${content} ${createdAt}`).digest('hex')
+  return name.slice(0, 12)
 }
 
 function digest({ key = null, payload }: Pick<ItemToImport, 'key' | 'payload'>): string {

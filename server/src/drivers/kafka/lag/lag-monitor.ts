@@ -40,9 +40,11 @@ export function createLagMonitor(cluster: Cluster, clients: ClusterClients, part
   const loop = createLoop(
     () => Math.min(parts.intervals.lagMs * 2 ** failures, Math.max(parts.intervals.lagMs, 60_000)),
     async () => {
-      figures = await readFigures(cluster, clients, parts, retention, previous)
+      const read = await readFigures(cluster, clients, parts, retention, previous)
+      figures = read.figures
       previous = {
         at: performance.now(),
+        positions: read.positions,
         records: new Map(figures.topics.map(({ topic, recordCount }) => [topic, recordCount])),
       }
       failures = 0

@@ -16,7 +16,13 @@ const topicsMax = 500
 
 type Ends = ReadonlyMap<string, readonly bigint[]>
 
-export type PreviousFigures = Readonly<{ at: number; records: ReadonlyMap<string, number> }>
+/** `positions`: those that were read last. */
+export type PreviousFigures = Readonly<{
+  at: number
+  records: ReadonlyMap<string, number>
+  positions: readonly KafkaPosition[]
+}>
+export type ReadFigures = Readonly<{ figures: KafkaClusterFigures; positions: readonly KafkaPosition[] }>
 
 export async function readFigures(
   cluster: Cluster,
@@ -24,10 +30,10 @@ export async function readFigures(
   parts: KafkaParts,
   retention: RetentionReader,
   previous: PreviousFigures | undefined,
-): Promise<KafkaClusterFigures> {
+): Promise<ReadFigures> {
   const [admin, reader] = await Promise.all([clients.admin(), clients.reader()])
   const deadTopics = (await listDeadTopics(admin, cluster)).slice(0, topicsMax)
-  const positions = await parts.storage().listKafkaPositions({ cluster: cluster.name, group: cluster.group })
+  const positions = await readPositions(cluster, parts, previous)
   const offsets = await clients.groupOffsets.read(parts.intervals.lagMs / 2)
   const allTopics = new Set(await admin.listTopics({ includeInternals: false }))
   const lagTopics = [...new Set(offsets.map(({ topic }) => topic))].filter((topic) => allTopics.has(topic))
@@ -48,12 +54,27 @@ export async function readFigures(
     }),
   )
   const lags = sumLags(offsets, latest)
-  return {
+  const figures = {
     cluster: cluster.name,
     readAt: parts.clock.now(),
     topics,
     groups: lags.slice(0, lagsMax),
     omittedCount: Math.max(0, lags.length - lagsMax),
+  }
+  return { figures, positions }
+}
+
+/** While the store does not answer, nothing is read: the last positions are the current ones. */
+async function readPositions(
+  { name: cluster, group }: Cluster,
+  { storage }: KafkaParts,
+  previous: PreviousFigures | undefined,
+): Promise<readonly KafkaPosition[]> {
+  try {
+    return await storage().listKafkaPositions({ cluster, group })
+  } catch (error) {
+    if (previous === undefined) throw error
+    return previous.positions
   }
 }
 

@@ -13,6 +13,7 @@ import type { Command } from '../../../storage/contract/storage.ts'
 import type { ClusterClients } from '../cluster/cluster-clients.ts'
 import type { Cluster, KafkaParts } from '../parts.ts'
 import { DeadTopicProgress } from './dead-topic-progress.ts'
+import { TopicIdentities } from './topic-identities.ts'
 
 /** The limits of a pass. A pass that reaches one continues with the next. */
 const partitionsMax = 1_000
@@ -30,6 +31,7 @@ export interface Proof {
 export function createProof(cluster: Cluster, clients: ClusterClients, parts: KafkaParts): Proof {
   const { engine, storage, clock, owner, intervals } = parts
   const progress = new DeadTopicProgress(cluster, clients)
+  const identities = new TopicIdentities(clients)
   const graceUs = intervals.proofGraceMs * usPerMs
   const timeoutUs = intervals.proofTimeoutMs * usPerMs
 
@@ -58,6 +60,9 @@ export function createProof(cluster: Cluster, clients: ClusterClients, parts: Ka
       cluster: cluster.name,
       countMax: partitionsMax,
     })
+    const topics = [...new Set(unpassed.map(({ topic }) => topic))]
+    const replaced = await identities.update(topics, clock.now())
+    if (replaced.size > 0) await endReplaced(parts, cluster, replaced)
     const committed = await readCommitted(clients, unpassed)
     const isMoreToPass = await markPassed(parts, cluster, unpassed, committed)
     const positions = await storage().listKafkaPositions({ cluster: cluster.name, group: cluster.group })
@@ -162,12 +167,22 @@ async function endDecided(
     until,
     countMax: examinedMax,
   })
-  const now = clock.now()
   const decided = replays.flatMap((replay) => {
     const decision = decide(replay)
     return decision.outcome === 'wait' ? [] : [{ replay, decision }]
   })
   if (decided.length === 0) return false
+  await writeEnds(engine(), decided, clock.now())
+  return replays.length === examinedMax
+}
+
+type Decided = Readonly<{ replay: KafkaReplay; decision: Exclude<ProofDecision, { outcome: 'wait' }> }>
+
+async function writeEnds(
+  engine: ReturnType<KafkaParts['engine']>,
+  decided: readonly Decided[],
+  now: Instant,
+): Promise<void> {
   const ends: EndRedrives['ends'] = decided.map(({ replay, decision }) => ({
     letterId: replay.letterId,
     number: replay.number,
@@ -179,8 +194,31 @@ async function endDecided(
     { op: 'end-redrives', ends, now },
     { op: 'forget-kafka-replays', replays: decided.map(({ replay }) => replay) },
   ]
-  await engine().write(commands)
-  return replays.length === examinedMax
+  await engine.write(commands)
+}
+
+/** Ends the redrives of records that were sent to topics which were deleted or created again since. */
+async function endReplaced(
+  { engine, storage, clock }: KafkaParts,
+  cluster: Cluster,
+  replaced: ReadonlyMap<string, Instant>,
+): Promise<void> {
+  const query = { cluster: cluster.name, by: 'sent', until: clock.now(), countMax: examinedMax } as const
+  for (let last: KafkaReplay | undefined; ; ) {
+    const after = last && { at: last.sentAt, letterId: last.letterId }
+    const replays = await storage().listKafkaReplays({ ...query, ...(after !== undefined && { after }) })
+    const gone = replays.filter(
+      ({ topic, offset, passedAt, sentAt }) =>
+        offset >= 0 && passedAt === null && sentAt <= (replaced.get(topic) ?? Number.MIN_SAFE_INTEGER),
+    )
+    const decided = gone.map((replay) => {
+      const reason = `topic ${replay.topic} was deleted or created again since`
+      return { replay, decision: { outcome: 'unknown', reason } as const }
+    })
+    if (decided.length > 0) await writeEnds(engine(), decided, clock.now())
+    last = replays.at(-1)
+    if (replays.length < examinedMax) return
+  }
 }
 
 /** Where the letter was sent, as its redrive shows it from now on. */

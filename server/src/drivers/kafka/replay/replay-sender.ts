@@ -7,6 +7,9 @@
  * 3. One transaction removes the item and stores the place of the record. The letter keeps waiting for the
  *    outcome, which `proof/` finds.
  *
+ * Each step works on another batch at the same time: while one is sent, the one before is recorded, and the
+ * next one is leased. Batches are sent one after the other.
+ *
  * If the process is killed between 2 and 3, the lease ends and the item is sent again: the record is in Kafka
  * twice, with the same letter id and attempt in its headers. A record that cannot be sent returns to its
  * letter with the reason. While the cluster does not answer, the items wait in their queue.
@@ -74,6 +77,8 @@ type SenderOptions = Readonly<{
 }>
 
 type Sending = Readonly<{ item: Leased & { letterId: string }; record: RecordToSend }>
+/** Leased items, and the records of those that are sent. */
+type Batch = Readonly<{ partition: number; items: readonly Leased[]; sendings: readonly Sending[] }>
 
 /** Sends the items of one queue, one batch after the other, so that they arrive in their order. */
 class QueueSender {
@@ -81,6 +86,8 @@ class QueueSender {
   readonly #targets: TopicTargets
   #producer: Producer | undefined
   #isReady = false
+  /** The last batch that was sent is being recorded. */
+  #recording: Promise<void> = Promise.resolve()
 
   constructor(options: SenderOptions) {
     this.#options = options
@@ -93,8 +100,9 @@ class QueueSender {
     while (!signal.aborted) {
       try {
         await this.#ensureQueue()
-        await this.#pass()
-        waitMs = backoffMsMin
+        await this.#sendAll(() => {
+          waitMs = backoffMsMin
+        })
       } catch (error) {
         if (signal.aborted || isWaiting(error)) continue
         // The queue may have been deleted.
@@ -133,8 +141,29 @@ class QueueSender {
       })
   }
 
-  async #pass(): Promise<void> {
-    const { parts, queue, signal } = this.#options
+  /** Sends batches until an error: also when no item arrives for a while. */
+  async #sendAll(onSent: () => void): Promise<void> {
+    const ending = new AbortController()
+    const signal = AbortSignal.any([this.#options.signal, ending.signal])
+    let next = this.#prepare(signal)
+    try {
+      while (!signal.aborted) {
+        const batch = await next
+        next = this.#prepare(signal)
+        next.catch(() => {})
+        await this.#deliver(batch)
+        onSent()
+      }
+    } finally {
+      ending.abort()
+      const left = await next.catch(() => undefined)
+      if (left !== undefined) await this.#putBack(left)
+      await this.#recording.catch(() => {})
+    }
+  }
+
+  async #prepare(signal: AbortSignal): Promise<Batch> {
+    const { parts, queue } = this.#options
     const { partition, items } = await parts.engine().lease(queue, {
       clientId: `kafka ${parts.owner}`,
       countMax: itemsMax,
@@ -146,17 +175,31 @@ class QueueSender {
       await this.#refuse(partition, refused)
       await this.#dropEnded(partition, ended)
       await this.#announce(sendings)
+      return { partition, items, sendings }
+    } catch (error) {
+      await this.#putBack({ partition, items })
+      throw error
+    }
+  }
+
+  async #deliver(batch: Batch): Promise<void> {
+    const { parts } = this.#options
+    const { partition, sendings } = batch
+    try {
       const producer = await this.#getProducer()
       let startedAtMs = performance.now()
       for await (const { sent, failed } of sendRecords(producer, sendings)) {
         traceReplays(parts.tracing, sent, startedAtMs)
-        await this.#record(partition, sent)
+        await this.#recording
+        this.#recording = this.#record(partition, sent)
+        this.#recording.catch(() => {})
         await this.#refuse(partition, failed)
         await this.#forget(failed, sendings)
         startedAtMs = performance.now()
       }
     } catch (error) {
-      await this.#putBack(partition, items)
+      await this.#recording.catch(() => {})
+      await this.#putBack(batch)
       throw error
     }
   }
@@ -227,16 +270,20 @@ class QueueSender {
     return clients.groupOffsets.listReaders(origin.name, Math.min(readersAgeMsMax, lagMs))
   }
 
-  async #record(partition: number, sent: readonly (Sending & { partition: number; offset: number })[]) {
+  async #record(
+    partition: number,
+    sent: readonly (Sending & { partition: number; offset: number })[],
+  ): Promise<void> {
     if (sent.length === 0) return
-    const { parts, queue, cluster, signal } = this.#options
+    const { parts, queue, signal } = this.#options
     const command: RecordKafkaReplays = {
       op: 'record-kafka-replays',
       queue,
       partition,
-      replays: sent.map(({ partition: sentTo, offset, ...sending }) => ({
-        ...toReplay(sending, cluster),
-        itemId: sending.item.id,
+      replays: sent.map(({ partition: sentTo, offset, item: { id, letterId, retryCount } }) => ({
+        itemId: id,
+        letterId,
+        number: retryCount,
         partition: sentTo,
         offset,
       })),
@@ -272,7 +319,7 @@ class QueueSender {
   }
 
   /** The attempt does not count: the item was not sent. Items that were already settled are skipped. */
-  async #putBack(partition: number, items: readonly Leased[]): Promise<void> {
+  async #putBack({ partition, items }: Pick<Batch, 'partition' | 'items'>): Promise<void> {
     const { parts, queue } = this.#options
     const ids = items.map(({ id }) => id)
     await parts

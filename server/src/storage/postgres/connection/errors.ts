@@ -64,6 +64,11 @@ const networkCodes = new Set([
 const networkMessages =
   /connection terminated|timeout exceeded when trying to connect|query read timeout|not queryable|connection timeout|connection ended/i
 
+/** The user of the database may not do this. */
+export function lacksPrivilege(error: unknown): boolean {
+  return readCode(error) === sqlState.noPrivilege
+}
+
 /** The transaction was rolled back because of a conflict, and can succeed when it is repeated. */
 export function isRetryable(error: unknown): boolean {
   if (error instanceof StaleReadError) return true

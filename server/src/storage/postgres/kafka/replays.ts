@@ -1,11 +1,9 @@
 /** The records that were sent to Kafka for redriven letters, until the outcome of each redrive is known. */
 
 import { handOver } from '../../../core/items/transitions.ts'
-import type { Instant } from '../../../core/time/instant.ts'
 import type {
   AnnounceKafkaReplays,
   ForgetKafkaReplays,
-  KafkaRecordSent,
   KafkaReplay,
   KafkaReplaysQuery,
   PassKafkaReplays,
@@ -21,14 +19,14 @@ import type { Connections } from '../connection/connections.ts'
 import { encodeInt4s, encodeInt8s, encodeTexts } from '../connection/encode-arrays.ts'
 import { type Decision, executeTransitions } from '../items/execute-transitions.ts'
 import { lockNamedItems } from '../items/settle.ts'
-import { RedriveEndings } from '../letters/redrive-ends.ts'
 import type { Transaction } from '../transaction.ts'
 
 const put: Statement = {
   name: 'put-kafka-replays',
   text: `insert into redrive.kafka_replays (${replayColumns})
-    select r.*, $9::int8, null from unnest($1::text[], $2::int4[], $3::text[], $4::text[], $5::int4[], $6::int8[],
-      $7::text[], $8::text[]) as r order by 1
+    select r.letter_id, r.number, r.cluster, r.topic, -1, -1, r.consumer_group, r.content_hash, $7::int8, null
+    from unnest($1::text[], $2::int4[], $3::text[], $4::text[], $5::text[], $6::text[])
+      as r(letter_id, number, cluster, topic, consumer_group, content_hash) order by 1
     on conflict (letter_id) do update set number = excluded.number, cluster = excluded.cluster, topic = excluded.topic,
       partition = excluded.partition, record_offset = excluded.record_offset,
       consumer_group = excluded.consumer_group, content_hash = excluded.content_hash, sent_at = excluded.sent_at,
@@ -36,30 +34,28 @@ const put: Statement = {
 }
 
 export async function announceReplays(
-  transaction: Transaction,
+  { connection }: Transaction,
   { replays, now }: AnnounceKafkaReplays,
 ): Promise<undefined> {
-  const unplaced = replays.map((replay) => ({ ...replay, partition: -1, offset: -1 }))
-  await putReplays(transaction, unplaced, now)
-}
-
-async function putReplays(
-  { connection }: Transaction,
-  replays: readonly KafkaRecordSent[],
-  now: Instant,
-): Promise<void> {
   if (replays.length === 0) return
   await connection.query(put, [
     encodeTexts(replays.map(({ letterId }) => letterId)),
     encodeInt4s(replays.map(({ number }) => number)),
     encodeTexts(replays.map(({ cluster }) => cluster)),
     encodeTexts(replays.map(({ topic }) => topic)),
-    encodeInt4s(replays.map(({ partition }) => partition)),
-    encodeInt8s(replays.map(({ offset }) => offset)),
     encodeTexts(replays.map(({ group }) => group)),
     encodeTexts(replays.map(({ contentHash }) => contentHash)),
     now,
   ])
+}
+
+const record: Statement = {
+  name: 'record-kafka-replays',
+  text: `update redrive.kafka_replays t
+      set partition = r.partition, record_offset = r.record_offset, sent_at = $5, passed_at = null
+    from unnest($1::text[], $2::int4[], $3::int4[], $4::int8[]) as r(letter_id, number, partition, record_offset)
+    where t.letter_id = r.letter_id and t.number = r.number
+    returning t.letter_id`,
 }
 
 export async function recordReplays(
@@ -79,17 +75,15 @@ export async function recordReplays(
     return true
   })
   await executeTransitions(transaction, decisions)
-  // A record may have died already: then its redrive has ended, and nothing waits for its outcome.
-  const endings = await RedriveEndings.lock(
-    transaction,
-    sent.map(({ letterId }) => letterId),
-  )
-  const kept = sent.filter(({ letterId, number }) => endings.find(letterId, number) !== undefined)
-  const ended = sent.filter((replay) => !kept.includes(replay))
-  await forgetReplays(transaction, { op: 'forget-kafka-replays', replays: ended })
-  await putReplays(transaction, kept, now)
-  const recorded = new Set(kept)
-  return replays.map((replay) => ({ letterId: replay.letterId, isRecorded: recorded.has(replay) }))
+  const rows = await transaction.connection.query(record, [
+    encodeTexts(sent.map(({ letterId }) => letterId)),
+    encodeInt4s(sent.map(({ number }) => number)),
+    encodeInt4s(sent.map((replay) => replay.partition)),
+    encodeInt8s(sent.map(({ offset }) => offset)),
+    now,
+  ])
+  const recorded = new Set(rows.map((row) => readText(row, 'letter_id')))
+  return replays.map(({ letterId }) => ({ letterId, isRecorded: recorded.has(letterId) }))
 }
 
 const pass: Statement = {

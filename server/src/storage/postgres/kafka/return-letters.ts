@@ -1,7 +1,7 @@
 import { endRedrive } from '../../../core/dead-letters/letter.ts'
 import { decideReturn, undoRedriveEnd } from '../../../core/kafka/return-letter.ts'
 import type { ReturnLetters, ReturnResult } from '../../contract/kafka.ts'
-import { createLetterNotFoundError } from '../../shared/letters/letter-not-found.ts'
+import { createLetterNotFoundError, createRedriveFailedError } from '../../shared/letters/letter-not-found.ts'
 import { type ChangedLetter, lockLetters, writeLetters } from '../letters/letter-rows.ts'
 import { endLetter } from '../letters/redrive-ends.ts'
 import type { Transaction } from '../transaction.ts'
@@ -15,11 +15,12 @@ export async function returnLetters(
   const letterIds = returns.map(({ letterId }) => letterId)
   const locked = await lockLetters(transaction, letterIds)
   const changed = new Map<string, ChangedLetter>()
-  const results = returns.map(({ letterId, number, failure }): ReturnResult => {
+  const results = returns.map(({ letterId, number, isGuess = false, failure }): ReturnResult => {
     const found = locked.get(letterId)
     if (found === undefined) throw createLetterNotFoundError(letterId)
     const { queueRow, letter } = found
     const decision = decideReturn(letter, number)
+    if (decision === 'ignore' && isGuess) throw createRedriveFailedError(letterId, number)
     if (decision === 'ignore') return { letterId, outcome: 'repeated' }
     const end = { outcome: 'failed', failure, at: now } as const
     const after =

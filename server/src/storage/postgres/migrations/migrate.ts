@@ -26,6 +26,7 @@ import { messagePruning } from './0014_message-pruning.ts'
 import { workers } from './0015_workers.ts'
 import { alerts } from './0016_alerts.ts'
 import { queueDeletions } from './0017_queue-deletions.ts'
+import { diskReserve } from './0018_disk-reserve.ts'
 import { dlqStatements } from './dlq-statements.ts'
 
 export const migrations: readonly Migration[] = [
@@ -46,6 +47,7 @@ export const migrations: readonly Migration[] = [
   { name: '0015_workers', sql: workers },
   { name: '0016_alerts', sql: alerts },
   { name: '0017_queue-deletions', sql: queueDeletions },
+  { name: '0018_disk-reserve', sql: diskReserve },
 ]
 
 /** The oldest PostgreSQL that supports all our statements. */

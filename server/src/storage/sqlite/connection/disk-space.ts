@@ -8,7 +8,6 @@
 import { closeSync, openSync, rmSync, statfsSync, truncateSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { KnownError } from '../../../errors.ts'
-import type { WriterCommand } from '../threads/capture-encoding.ts'
 
 /**
  * The WAL is checkpointed at 4 MiB. The checkpoint may add as much to the database file, and without it the
@@ -22,34 +21,6 @@ const freeBytesMin = 1024 * 1024
 /** How often a full disk is checked, at most. */
 const checkEveryMs = 1_000
 const block = new Uint8Array(64 * 1024)
-
-/** Commands that free space, or change rows without adding new ones for long. */
-const settlingOps = new Set<WriterCommand['op']>([
-  'lease',
-  'unlease',
-  'complete',
-  'retry',
-  'extend',
-  'advance',
-  'correct-leases',
-  'delete',
-  'clear',
-  'discard',
-  'delete-queue',
-  'cancel-queue-deletion',
-  'purge-archive',
-  'skip-letters',
-  'put-campaign',
-  'acquire-lock',
-  'renew-lock',
-  'release-lock',
-  'fence',
-])
-
-/** Whether the write may use the reserved space. */
-export function mayUseReserve(write: readonly WriterCommand[]): boolean {
-  return write.every(({ op }) => settlingOps.has(op))
-}
 
 export class DiskSpace {
   isFull = false

@@ -16,7 +16,6 @@ import { readNumber, readText } from '../../shared/rows/row-values.ts'
 import type { Database } from '../connection/database.ts'
 import { executeTransition } from '../items/execute-transitions.ts'
 import { findItem } from '../items/settle.ts'
-import { findRedriving } from '../letters/redrive-ends.ts'
 import type { Transaction } from '../transaction.ts'
 
 const putSql = `insert into kafka_replays (${replayColumns}) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, null)
@@ -33,23 +32,21 @@ export function announceReplays(
     database.run(putSql, letterId, number, cluster, topic, -1, -1, group, contentHash, now)
 }
 
+const recordSql = `update kafka_replays set partition = ?3, record_offset = ?4, sent_at = ?5, passed_at = null
+  where letter_id = ?1 and number = ?2`
+
 export function recordReplays(transaction: Transaction, command: RecordKafkaReplays): RecordReplayResult[] {
   const { database, queueCache } = transaction
   const { partition, replays, now } = command
   const queueRow = queueCache.getWithPartition(command.queue, partition)
   return replays.map((replay) => {
-    const { letterId, number, cluster, topic, offset, group, contentHash } = replay
+    const { letterId, number, offset } = replay
     const item = findItem(database, queueRow, partition, replay.itemId)
     if (item?.state !== 'leased' || item.letterId !== letterId || item.retryCount !== number)
       return { letterId, isRecorded: false }
     executeTransition(transaction, queueRow, item, handOver(), now)
-    // The record may have died already: then the redrive has ended, and nothing waits for its outcome.
-    if (findRedriving(transaction, letterId)?.letter.letter?.redrives[0]?.number !== number) {
-      database.run(forgetSql, letterId, number)
-      return { letterId, isRecorded: false }
-    }
-    database.run(putSql, letterId, number, cluster, topic, replay.partition, offset, group, contentHash, now)
-    return { letterId, isRecorded: true }
+    const updated = database.run(recordSql, letterId, number, replay.partition, offset, now)
+    return { letterId, isRecorded: updated === 1 }
   })
 }
 

@@ -1,7 +1,7 @@
 import { endRedrive } from '../../../core/dead-letters/letter.ts'
 import { decideReturn, undoRedriveEnd } from '../../../core/kafka/return-letter.ts'
 import type { ReturnLetters, ReturnResult } from '../../contract/kafka.ts'
-import { createLetterNotFoundError } from '../../shared/letters/letter-not-found.ts'
+import { createLetterNotFoundError, createRedriveFailedError } from '../../shared/letters/letter-not-found.ts'
 import { rewriteRow } from '../items/write-rows.ts'
 import { findLetter } from '../letters/letter-rows.ts'
 import { endLetter } from '../letters/redrive-ends.ts'
@@ -11,12 +11,13 @@ import { forgetReplays } from './replays.ts'
 /** Returns letters whose redriven record died again. */
 export function returnLetters(transaction: Transaction, command: ReturnLetters): ReturnResult[] {
   const { returns, now } = command
-  return returns.map(({ letterId, number, failure }): ReturnResult => {
+  return returns.map(({ letterId, number, isGuess = false, failure }): ReturnResult => {
     const found = findLetter(transaction, letterId)
     if (found === undefined) throw createLetterNotFoundError(letterId)
     const { queueRow, letter } = found
     const decision = decideReturn(letter, number)
     forgetReplays(transaction, { op: 'forget-kafka-replays', replays: [{ letterId, number }] })
+    if (decision === 'ignore' && isGuess) throw createRedriveFailedError(letterId, number)
     if (decision === 'ignore') return { letterId, outcome: 'repeated' }
     const end = { outcome: 'failed', failure, at: now } as const
     if (decision === 'end' && letter.state === 'leased') endLetter(transaction, queueRow, letter, end)

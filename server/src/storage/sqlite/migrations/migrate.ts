@@ -48,6 +48,7 @@ export const migrations: readonly Migration[] = [
   { name: '0015_workers', sql: workers },
   { name: '0016_alerts', sql: alerts },
   { name: '0017_queue-deletions', sql: queueDeletions },
+  { name: '0018_disk-reserve', noChange: 'a SQLite store reserves space with a file beside it' },
 ]
 
 /** The record of the migrations that a file ran. It is created by this program, not by a migration. */

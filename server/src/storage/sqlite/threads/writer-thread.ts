@@ -3,9 +3,10 @@
  */
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { KnownError } from '../../../errors.ts'
+import { mayUseReserve } from '../../shared/may-use-reserve.ts'
 import type { Database } from '../connection/database.ts'
 import { type FileLock, lockFile, openFile } from '../connection/database-file.ts'
-import { DiskSpace, mayUseReserve } from '../connection/disk-space.ts'
+import { DiskSpace } from '../connection/disk-space.ts'
 import { dropOldBuckets } from '../counts/time-bucket-retention.ts'
 import { reconcileCounts } from '../counts/verify.ts'
 import { type Write, type WriteOutcome, Writer } from '../write.ts'
