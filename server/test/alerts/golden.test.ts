@@ -83,7 +83,7 @@ describe('the requests of a channel', () => {
       ),
       body: JSON.parse(body.toString()),
     }))
-    await expect(`${JSON.stringify(requests, null, 2)}\n`).toMatchFileSnapshot(`golden/${kind}-${name}.json`)
+    await expect(`${JSON.stringify(requests, null, 2)}\n`).toMatchFileSnapshot(`golden/${kind}-${name}.txt`)
   })
 
   it('the client package verifies the signature of a webhook, and refuses a changed body', async () => {
