@@ -18,7 +18,7 @@ export type AlertLoop = Readonly<{ alerts: Alerts; start(): void; stop(): Promis
 
 /** A server that is killed gives the lock away after this number of passes. */
 const lockPasses = 4
-const lockUsMin = 30_000_000
+const lockUsMin = 5_000_000
 
 export function createServerAlerts(
   { settings, log }: ServerOptions,

@@ -135,6 +135,7 @@ function createTestNotifier(
   const channels = createChannels<string>({ configured: [], readSecret, ...parts, clock: storage.clock })
   return { ...parts, notifier: { ...noNotifier, channels } }
 }
+
 const createTestMetrics: Parameters<typeof createApi>[0]['createMetrics'] = (countConnections) =>
   createMetrics({
     version: '0.0.0-test',

@@ -326,6 +326,36 @@ describeDurableStores('the evaluation of rules', (given) => {
     expect(await kinds()).toEqual(['firing', 'repeated'])
   })
 
+  it.each([
+    ['before its write', false],
+    ['after its write, without the answer', true],
+  ] as const)('a pass that ends %s is repeated, and notifies once', async (_, isWritten) => {
+    const dead = await given.queue()
+    const { start, name, kinds, list, clock, queue, at } = await aTest((rule) => [
+      aRule(rule, { type: 'letters', queues: [dead] }),
+    ])
+    await actions.capture(dead, [failing('no route')], start)
+    let isFailing = true
+    const engine: Pick<Storage, 'write'> = {
+      write: async (commands) => {
+        const isPass = isFailing && commands.some(({ op }) => op === 'put-alerts')
+        if (isPass && !isWritten) throw new Error('the server is gone')
+        const results = await given.storage.write(commands)
+        if (isPass) throw new Error('the server is gone')
+        return results
+      },
+    }
+    const rules = [aRule(name, { type: 'letters', queues: [dead] })]
+    const failingServer = createTestAlerts(given.storage, engine, { clock, queue, rules })
+    await expect(at(0, failingServer)).rejects.toThrow('the server is gone')
+    expect(await kinds()).toEqual(isWritten ? ['firing'] : [])
+    isFailing = false
+    await at(second, failingServer)
+    await at(2 * second)
+    expect(await kinds()).toEqual(['firing'])
+    expect(await list()).toHaveLength(1)
+  })
+
   it('people acknowledge, mute and resolve alerts, with a row in the audit log', async () => {
     const dead = await given.queue()
     const { start, list, states, kinds, alerts, at } = await aTest((name) => [
