@@ -29,8 +29,8 @@ export async function listAlerts(
 ): Promise<number> {
   const query = new URLSearchParams([
     ...state.map((each): [string, string] => ['state', each]),
-    ...(rule === undefined ? [] : [['rule', rule]]),
-    ...(queue === undefined ? [] : [['queue', queue]]),
+    ...(rule === undefined ? [] : [['rule', rule] as [string, string]]),
+    ...(queue === undefined ? [] : [['queue', queue] as [string, string]]),
     ['limit', limit],
   ])
   const page = await withServer(settings, context, server).get<{
