@@ -76,7 +76,7 @@ export function createLaneRunner(parts: LaneRunnerParts): LaneRunner {
     const found = await findChannel(parts, channel, queuedAt)
     if ('isDelivered' in found) return { kind: 'unknown', result: found } as const
     await waitForGap(channel, found.kind)
-    const options = { signal: stopping.signal, ...(only !== undefined && { only }) }
+    const options = only === undefined ? {} : { only }
     return { kind: found.kind, result: await parts.sender.send(found, notification, options) } as const
   }
 
@@ -115,7 +115,10 @@ export function createLaneRunner(parts: LaneRunnerParts): LaneRunner {
         return
       }
     },
-    abort: () => stopping.abort(),
+    abort: () => {
+      stopping.abort()
+      parts.sender.abort()
+    },
   }
 }
 

@@ -1,6 +1,6 @@
 /** Sends a notification to a channel of any kind: one attempt, bounded in time. */
 import { type ChannelTarget, splitTarget } from '../../../core/alerts/channel.ts'
-import type { FailedSend, SendResult } from '../../../core/alerts/delivery/decide-delivery.ts'
+import type { SendResult } from '../../../core/alerts/delivery/decide-delivery.ts'
 import { toRequests } from '../../../core/alerts/delivery/to-requests.ts'
 import type { Notification } from '../../../core/alerts/notification.ts'
 import type { Clock } from '../../../core/time/instant.ts'
@@ -16,8 +16,10 @@ export type ChannelSender = Readonly<{
   send(
     target: ChannelTarget,
     notification: Notification,
-    options?: Readonly<{ only?: readonly string[]; signal?: AbortSignal }>,
+    options?: Readonly<{ only?: readonly string[] }>,
   ): Promise<SendResult>
+  /** Ends all attempts, now and later. */
+  abort(): void
   close(): Promise<void>
 }>
 
@@ -35,25 +37,31 @@ const responseMax = 1_000
 export function createChannelSender({ addresses, clock, timeoutMs }: ChannelSenderParts): ChannelSender {
   const sender = createSender({ addresses, timeoutMs, connectionsPerOriginMax: 4, originsMax: 100 })
   const email = { checker: createAddressChecker(addresses), resolve: createHostResolver(), timeoutMs }
+  const stopping = new AbortController()
+  const timeouts = { timeoutMs, totalMs: totalMsMax }
   return {
-    send: async (target, notification, { only, signal } = {}) => {
-      const timeout = AbortSignal.timeout(totalMsMax)
-      const ended = signal === undefined ? timeout : AbortSignal.any([signal, timeout])
-      const result =
-        target.kind === 'email'
-          ? await sendEmail(email, target, notification, only, ended)
-          : await sendRequests(sender, toRequests(target, notification, clock.now()), ended)
-      return result.isDelivered ? result : withoutSecrets(result, target)
+    send: async (target, notification, { only } = {}) => {
+      if (target.kind !== 'email') {
+        const requests = toRequests(target, notification, clock.now())
+        return withoutSecrets(await sendRequests(sender, requests, timeouts), target)
+      }
+      const ended = AbortSignal.any([stopping.signal, AbortSignal.timeout(totalMsMax)])
+      return withoutSecrets(await sendEmail(email, target, notification, only, ended), target)
+    },
+    abort: () => {
+      stopping.abort()
+      sender.abort()
     },
     close: () => sender.close(),
   }
 }
 
 /** Services repeat parts of a request in their answers. */
-function withoutSecrets(failed: FailedSend, target: ChannelTarget): FailedSend {
+function withoutSecrets(result: SendResult, target: ChannelTarget): SendResult {
+  if (result.isDelivered) return result
   const secrets = Object.values(splitTarget(target).secrets).filter((secret) => secret.length >= 4)
   const hide = (text: string): string =>
     secrets.reduce((shown, secret) => shown.replaceAll(secret, '[secret]'), text)
-  const { message, response } = failed
-  return { ...failed, message: hide(message), response: response && hide(response).slice(0, responseMax) }
+  const { message, response } = result
+  return { ...result, message: hide(message), response: response && hide(response).slice(0, responseMax) }
 }

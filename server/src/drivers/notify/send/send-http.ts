@@ -4,16 +4,19 @@ import type { ChannelRequest } from '../../../core/alerts/delivery/to-requests.t
 import type { FailedAttempt, ResponseBody } from '../../../core/webhook/attempt.ts'
 import type { Sender } from '../../webhook/push/sender.ts'
 
-/** `signal` limits the time of all requests together. */
+/** `timeoutMs`: of one request. `totalMs`: of all requests together. */
 export async function sendRequests(
   sender: Pick<Sender, 'send'>,
   requests: readonly ChannelRequest[],
-  signal: AbortSignal,
+  { timeoutMs, totalMs }: Readonly<{ timeoutMs: number; totalMs: number }>,
 ): Promise<SendResult> {
+  const endMs = performance.now() + totalMs
   let latencyMs = 0
   let status: number | null = null
   for (const request of requests) {
-    const attempt = await sender.send(request, signal)
+    // The last requests of many get the rest of the time.
+    const leftMs = Math.max(1, Math.round(endMs - performance.now()))
+    const attempt = await sender.send({ ...request, timeoutMs: Math.min(timeoutMs, leftMs) })
     latencyMs += attempt.latencyMs
     status = attempt.status
     if (!attempt.isDelivered) return { ...toFailure(attempt), latencyMs }
