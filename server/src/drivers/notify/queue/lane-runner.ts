@@ -67,8 +67,6 @@ export function createLaneRunner(parts: LaneRunnerParts): LaneRunner {
     const waitMs =
       (lastSentMs.get(channel) ?? Number.NEGATIVE_INFINITY) + parts.gapMs(kind) - performance.now()
     if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs))
-    if (lastSentMs.size >= sentMax) lastSentMs.clear()
-    lastSentMs.set(channel, performance.now())
   }
 
   const attempt = async ({ channel, message, queuedAt }: LaneItem) => {
@@ -77,7 +75,11 @@ export function createLaneRunner(parts: LaneRunnerParts): LaneRunner {
     if ('isDelivered' in found) return { kind: 'unknown', result: found } as const
     await waitForGap(channel, found.kind)
     const options = only === undefined ? {} : { only }
-    return { kind: found.kind, result: await parts.sender.send(found, notification, options) } as const
+    const result = await parts.sender.send(found, notification, options)
+    // From the answer on, so that the service sees the gap, however long the message was on its way.
+    if (lastSentMs.size >= sentMax) lastSentMs.clear()
+    lastSentMs.set(channel, performance.now())
+    return { kind: found.kind, result } as const
   }
 
   /** The time until which the rest of the lane has to wait; undefined: the next one can be sent. */
