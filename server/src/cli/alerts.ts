@@ -27,12 +27,10 @@ export async function listAlerts(
   context: Context,
   { state = ['firing'], rule, queue, limit = limitDefault, json, ...server }: AlertListOptions,
 ): Promise<number> {
-  const query = new URLSearchParams([
-    ...state.map((each): [string, string] => ['state', each]),
-    ...(rule === undefined ? [] : [['rule', rule] as [string, string]]),
-    ...(queue === undefined ? [] : [['queue', queue] as [string, string]]),
-    ['limit', limit],
-  ])
+  const query = new URLSearchParams(state.map((each): [string, string] => ['state', each]))
+  if (rule !== undefined) query.set('rule', rule)
+  if (queue !== undefined) query.set('queue', queue)
+  query.set('limit', limit)
   const page = await withServer(settings, context, server).get<{
     alerts: readonly Alert[]
     next_cursor: string | null
