@@ -16,6 +16,7 @@ import type { ServerClock } from './server-clock.ts'
 import { createHealthReports } from './server-health.ts'
 import { toKafkaFigures } from './server-kafka.ts'
 import type { BackgroundLoops } from './server-loops.ts'
+import type { NotifyParts } from './server-notify.ts'
 import type { ServerOptions } from './server-options.ts'
 import type { StoreParts } from './server-store.ts'
 import type { ServerTracing } from './server-tracing.ts'
@@ -27,6 +28,7 @@ export function createServerApi(
   loops: BackgroundLoops,
   kafka: Kafka,
   watching: Watching,
+  { notifier, notificationMetrics }: NotifyParts,
   alerts: Alerts,
   clock: ServerClock,
   tls: ServerTls | undefined,
@@ -57,6 +59,7 @@ export function createServerApi(
     access,
     kafka,
     watching,
+    notifier,
     alerts,
     ...createHealthReports(options, parts, loops, kafka, watching),
     createMetrics: (countConnections) =>
@@ -70,6 +73,7 @@ export function createServerApi(
         accessTotals,
         storeTimes,
         pushes: pushMetrics,
+        notifications: notificationMetrics,
         ...(traced !== undefined && { spans: traced.metrics }),
         readDeadJobs: async () => connection.storage().listConsumerCounts(),
         readDispatch: () => peekWebhooks()?.dispatcher.counts(),

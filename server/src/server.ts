@@ -19,6 +19,7 @@ import { createServerClock } from './server-clock.ts'
 import { createKafkaDriver } from './server-kafka.ts'
 import { listen, toUrl } from './server-listen.ts'
 import { type BackgroundLoops, createBackgroundLoops } from './server-loops.ts'
+import { createServerNotify, type NotifyParts } from './server-notify.ts'
 import type { ServerOptions } from './server-options.ts'
 import { createStoreParts, type StoreParts } from './server-store.ts'
 import { createServerTracing } from './server-tracing.ts'
@@ -63,7 +64,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const kafka = createKafkaDriver(options, parts, clock, traced?.tracing)
   const watchingParts = createServerWatching(options, parts, kafka, clock, owner)
   const { watching, watchingLoop } = watchingParts
-  const alertLoop = createServerAlerts(options, parts, kafka, watching, clock, owner)
+  const notify = createServerNotify(options, parts, clock)
+  const alertLoop = createServerAlerts(options, parts, kafka, watching, notify.notifier, clock, owner)
   const loops = createBackgroundLoops(options, parts, clock, owner, watching.countComparison)
   const { app, drain, metrics } = await createServerApi(
     options,
@@ -71,6 +73,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     loops,
     kafka,
     watching,
+    notify,
     alertLoop.alerts,
     clock,
     tls,
@@ -96,10 +99,11 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     loops.letterLoops.start()
     loops.keyUseLoop.start()
     kafka.start()
+    notify.notifier.start()
     alertLoop.start()
   }
   watchingLoop.start()
-  const stopServer = createStop(app, drain, parts, loops, kafka, watchingParts, alertLoop, log)
+  const stopServer = createStop(app, drain, parts, loops, kafka, watchingParts, notify, alertLoop, log)
   const stop: RunningServer['stop'] = async (graceMs) => {
     void tlsLoop?.stop()
     await stopServer(graceMs)
@@ -115,6 +119,7 @@ function createStop(
   { reconcileLoop, letterLoops, keyUseLoop }: BackgroundLoops,
   kafka: Kafka,
   { watching, watchingLoop }: WatchingParts,
+  { notifier }: NotifyParts,
   alertLoop: AlertLoop,
   log: Logger,
 ): RunningServer['stop'] {
@@ -158,6 +163,7 @@ function createStop(
       peekWebhooks()
         ?.stop(graceMs)
         .catch(() => undefined),
+      notifier.stop(graceMs).catch(() => undefined),
     ])
     whenStopped ??= finish(drained)
     return whenStopped

@@ -5,6 +5,7 @@ import type { Drain } from '../../src/api/http/connections/drain.ts'
 import { toHttpLimits } from '../../src/api/http/connections/http-limits.ts'
 import { KnownError } from '../../src/errors.ts'
 import { noAlerts } from './no-alerts.ts'
+import { noNotifier } from './no-notifier.ts'
 import { noWatching } from './no-watching.ts'
 import { createTestMetrics } from './test-metrics.ts'
 import { createReadableLog, type LogLine, testSettings } from './test-server.ts'
@@ -65,6 +66,7 @@ async function startApi(over: Partial<ApiParts> = {}): Promise<TestApi & { stop(
       throw new KnownError('STORE_UNAVAILABLE', 'this server has no store')
     },
     watching: noWatching,
+    notifier: noNotifier,
     alerts: noAlerts,
     readActuator: () => ({ status: 'UP', components: {} }),
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),

@@ -19,6 +19,7 @@ import { type KafkaFigures, registerKafka } from './kafka-metrics.ts'
 import { otherLabel } from './labelled-totals.ts'
 import { createLetterMetrics, type LetterFigures, registerLetterTotals } from './letter-metrics.ts'
 import type { LetterTotals } from './letter-totals.ts'
+import type { NotificationMetrics } from './notification-metrics.ts'
 import type { DispatchFigures, PushMetrics } from './push-metrics.ts'
 import type { StoreTimes } from './store-times.ts'
 import { renderFamily, type TextFamily } from './text-family.ts'
@@ -40,6 +41,8 @@ export type MetricsSources = Readonly<{
   storeTimes: StoreTimes
   /** The pushes of this server to webhook consumers. */
   pushes: PushMetrics
+  /** The notifications of this server about alerts. Undefined: it sends none. */
+  notifications?: NotificationMetrics
   /** The spans of this server. Undefined without tracing. */
   spans?: TraceMetrics
   /** The exact numbers of jobs of webhook consumers, read at each scrape. */
@@ -114,6 +117,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
   registerLetterTotals(registry, sources.letterTotals)
   if (sources.accessTotals !== undefined) registerAccessTotals(registry, sources.accessTotals)
   sources.pushes.register(registry, sources.readDispatch)
+  sources.notifications?.register(registry)
   sources.spans?.register(registry)
 
   let rendering: Promise<string> | undefined
