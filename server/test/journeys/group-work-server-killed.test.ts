@@ -11,11 +11,10 @@ import { repeats, withRandom } from '../random-test.ts'
 import type { SeededRandom } from '../seeded-random.ts'
 
 const depots = ['north', 'south', 'east', 'west']
-const lettersPerDepot = 1_500
-/** The most that one call takes. */
-const lettersPerCall = 1_000
+/** As many as one call takes. */
+const lettersPerDepot = 1_000
 const letterCount = depots.length * lettersPerDepot
-const kills = repeats(2)
+const kills = repeats(1)
 
 type Killed = { server: ServerProcess; client: Client }
 
@@ -77,8 +76,7 @@ async function fill(client: Client): Promise<void> {
       original_value: { at },
       error_details: { exception_class: 'StockError', message: `stock of the ${depot} depot is low: ${at}` },
     }))
-    for (let at = 0; at < letters.length; at += lettersPerCall)
-      await client.captureLetters('dead', letters.slice(at, at + lettersPerCall))
+    await client.captureLetters('dead', letters)
   }
 }
 
@@ -117,7 +115,7 @@ async function finishWithKills(
   for (let kill = 0; kill < kills; kill++) {
     const { client } = running
     const { examined_count } = await client.getGroupJob(jobId)
-    const until = examined_count + 1 + random.below(1_000)
+    const until = examined_count + 1 + random.below(2_000)
     const job = await pollUntil(
       () => client.getGroupJob(jobId),
       (each) => each.state !== 'running' || each.examined_count >= until,
