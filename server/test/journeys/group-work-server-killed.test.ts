@@ -69,7 +69,7 @@ async function workWithKills(start: () => Promise<Killed>, random: SeededRandom)
 
 async function fill(client: Client): Promise<void> {
   await client.createQueue({ name: 'dead' })
-  await client.createQueue({ name: 'live', policy: { dead_queue: 'dead' } })
+  await client.createQueue({ name: 'live', policy: { deadQueue: 'dead' } })
   for (const depot of depots) {
     const letters = Array.from({ length: lettersPerDepot }, (_, at) => ({
       original_queue: 'live',
