@@ -64,7 +64,7 @@ const benches: Readonly<Record<string, Bench>> = {
   },
   webhooks: {
     description: 'pushes to seven consumers beside a bare loop, and /dlq-status with millions of dead jobs',
-    accepts: ['rounds', 'items', 'letters', 'store'],
+    accepts: ['rounds', 'items', 'letters', 'store', 'only'],
     load: async () => (await import('./webhooks.ts')).benchWebhooks,
   },
   grouping: {

@@ -10,7 +10,15 @@ import { createWebhooks, type Webhooks } from './drivers/webhook/webhooks.ts'
 import type { Engine } from './engine/engine.ts'
 import type { PushMetrics } from './ops/metrics/push-metrics.ts'
 import type { ServerOptions } from './server-options.ts'
+import type { DeliveryChange } from './storage/contract/deliveries.ts'
 import type { StoreReads } from './storage/contract/storage.ts'
+
+const healthTexts: Readonly<Partial<Record<DeliveryChange, string>>> = {
+  'breaker-opened': 'the circuit breaker of a webhook consumer opened: its jobs wait',
+  'breaker-closed': 'the circuit breaker of a webhook consumer closed',
+  disabled: 'a webhook consumer was disabled: its jobs wait until it is enabled',
+}
+
 export function toWebhookOptions(settings: Settings): WebhookOptions {
   const scheduleDelayUsMin = settings['webhooks.schedule_delay_min'] * usPerMs
   const configured = {
@@ -68,6 +76,10 @@ export function createServerWebhooks(
     ...(tracing !== undefined && { tracing }),
     ...toPruning(settings),
     onAttempt: metrics.count,
+    onHealthChange: ({ channelId: channel, id: consumer }, change, reason) => {
+      const level = change === 'breaker-closed' ? 'info' : 'warn'
+      log[level]({ channel, consumer, ...(reason !== '' && { reason }) }, healthTexts[change] ?? change)
+    },
     onError: (error) => log.warn({ err: error }, 'work on webhooks failed; will retry'),
   })
 }

@@ -5,6 +5,7 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { needs, requireService } from '../../../tools/services/require-service.ts'
 import { openStorage } from '../../src/storage/open-storage.ts'
+import { createPgClient } from '../../src/storage/postgres/connection/tls-connection.ts'
 import { requirement } from '../conformance/support/machine-requirements.ts'
 import { pollUntil } from '../http/poll-until.ts'
 import { findPostgresProcesses, signalAll } from '../http/postgres-processes.ts'
@@ -15,10 +16,11 @@ import { createQueueClient, type QueueClient } from '../queue-api/queue-client.t
 const linux = requirement('/proc', process.platform === 'linux' ? undefined : 'only Linux has it')
 const pair = await requireService('privatePostgresPair')
 const otherPair = await requireService('privatePostgresPair')
+const thirdPair = await requireService('privatePostgresPair')
 let frozen: readonly number[] = []
 afterAll(async () => {
   signalAll(frozen, 'SIGCONT')
-  for (const each of [pair, otherPair]) if (each.missing === undefined) await each.end()
+  for (const each of [pair, otherPair, thirdPair]) if (each.missing === undefined) await each.end()
 })
 
 const timeout = 120_000
@@ -97,7 +99,7 @@ function startLoad(clients: readonly (QueueClient & Readonly<{ url: string }>)[]
   return { ...acknowledged, leasedAfterComplete, waitFor, stop }
 }
 
-describe('a PostgreSQL cluster with a synchronous standby', needs(pair, otherPair), () => {
+describe('a PostgreSQL cluster with a synchronous standby', needs(pair, otherPair, thirdPair), () => {
   const urls = () => [pair.primary.url, pair.standby.url]
 
   it('a server finds the primary wherever it is in the store URL', { timeout }, async () => {
@@ -120,6 +122,7 @@ describe('a PostgreSQL cluster with a synchronous standby', needs(pair, otherPai
   it.each([
     ['killed', pair],
     ['frozen', otherPair],
+    ['made read-only', thirdPair],
   ] as const)(
     'nothing that was acknowledged is lost when the primary is %s under load and its standby promoted',
     { timeout, ...needs(linux) },
@@ -134,6 +137,7 @@ describe('a PostgreSQL cluster with a synchronous standby', needs(pair, otherPai
       const load = startLoad(clients)
       await load.waitFor(100)
       if (how === 'killed') await used.primary.stop('kill')
+      else if (how === 'made read-only') await makeReadOnly(used.primary.url)
       else {
         frozen = await findPostgresProcesses(used.primary.url)
         signalAll(frozen, 'SIGSTOP')
@@ -150,6 +154,15 @@ describe('a PostgreSQL cluster with a synchronous standby', needs(pair, otherPai
     },
   )
 })
+
+/** For the open connections, too. */
+async function makeReadOnly(url: string): Promise<void> {
+  const client = createPgClient(url)
+  await client.connect()
+  await client.query('alter system set default_transaction_read_only = on')
+  await client.query('select pg_reload_conf()')
+  await client.end()
+}
 
 async function createQueues(client: QueueClient | undefined): Promise<void> {
   if (client === undefined) throw new Error('no server was started')

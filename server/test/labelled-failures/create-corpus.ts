@@ -15,6 +15,7 @@ import { createCausesInOtherLanguages } from './causes/other-languages.ts'
 import { createPlainCauses } from './causes/plain.ts'
 import { createPythonCauses } from './causes/python.ts'
 import { createScriptingCauses } from './causes/scripting.ts'
+import { readTextCauses } from './read-texts.ts'
 import { createValues, type Values } from './values.ts'
 
 /** The number of failures of a cause: a few, some or many. */
@@ -32,7 +33,7 @@ export function createCorpus(seed: number): LabelledFailure[] {
 
 function createCauses(values: Values): CauseDefinition[] {
   const world = createWorld(values)
-  return [
+  const generated = [
     createJavaCauses,
     createNodeCauses,
     createPythonCauses,
@@ -45,6 +46,7 @@ function createCauses(values: Values): CauseDefinition[] {
     createFieldCauses,
     createFrameworkCauses,
   ].flatMap((create) => create(world))
+  return [...generated, ...readTextCauses()]
 }
 
 function createFailure(

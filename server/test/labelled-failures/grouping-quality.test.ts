@@ -64,7 +64,7 @@ function expectGoodGroups(failures: readonly LabelledFailure[], group: Group, se
     failures.map(({ cause }) => cause),
     group(failures),
   )
-  expect(scores.causes).toBeGreaterThan(250)
+  expect(scores.causes).toBeGreaterThan(450)
   const { accuracy, exactShare, groupsPerCause, confusedShare } = toShares(scores)
   const seen = `${JSON.stringify(scores)}\n${reproduceHint(seed)}`
   expect(accuracy, seen).toBeGreaterThanOrEqual(0.95)

@@ -76,6 +76,33 @@ describeWebhookServers('broadcasts', settings, ({ server, send, setUp, broadcast
     expect((await send('GET', '/channel/c2/message/other')).status).toBe(404)
   })
 
+  it('ids and tokens with any characters are the same in paths, forms and headers', async () => {
+    const [channel, token, id] = ['kanal/ü', 'schlüssel €', 'nachricht 7/ö']
+    const inHeader = (text: string) => Buffer.from(text).toString('latin1')
+    await setUp('plain')
+    await send('PUT', `/channel/${encodeURIComponent(channel)}`, { form: { token } })
+    const pull = `/channel/${encodeURIComponent(channel)}/consumer/k`
+    await send('PUT', pull, { form: { token, type: 'pull', callbackUrl: 'http://192.0.2.1/' } })
+    const headers = {
+      'X-Broker-Channel-Token': inHeader(token),
+      'X-Broker-Producer-ID': 'p',
+      'X-Broker-Producer-Token': 'p-token',
+      'X-Broker-Message-ID': inHeader(id),
+    }
+    const accepted = await send('POST', `/channel/${encodeURIComponent(channel)}/broadcast`, {
+      body: 'x',
+      headers,
+    })
+    const path = `/channel/${encodeURIComponent(channel)}/message/${encodeURIComponent(id)}`
+    expect([accepted.status, accepted.headers.get('location')]).toEqual([201, path])
+    expect((await send('GET', path)).json).toMatchObject({ ID: id })
+    const tokens = { 'X-Broker-Channel-Token': inHeader(token), 'X-Broker-Consumer-Token': inHeader(token) }
+    await until(
+      async () => (await send('GET', `${pull}/queued-jobs`, { headers: tokens })).json.Result,
+      ([job]) => job?.Message.MessageID === id,
+    )
+  })
+
   it('messages are listed by status and counted without a scan', async () => {
     await setUp('c3')
     expect((await send('GET', '/channel/c3/messages-status')).json).toEqual({ counts: {} })

@@ -124,6 +124,8 @@ describeNodes('dispatch', {}, (given) => {
     }
     await putConsumer(node, 'c5', 'nobody', 'http://127.0.0.1:9/')
     await broadcast(node, 'c5', 100)
+    // A message gets jobs for the consumers that exist when it is dispatched.
+    await expect.poll(() => node.storage.countMessages('c5'), waitMs).toMatchObject({ dispatched: 100 })
     const target = await receive()
     const consumer = await putConsumer(node, 'c5', 'fast', target.url)
     await broadcast(node, 'c5', 300)
@@ -164,5 +166,23 @@ describeNodes('dispatch', {}, (given) => {
     await broadcast(node, 'c7', 1)
     await expect.poll(() => second.received.length, waitMs).toBe(1)
     expect(first.received).toHaveLength(1)
+  })
+})
+
+// Leases end after a minute, so only what the dispatcher itself returns is available again.
+describeNodes('dispatch with long leases', { delivery: { connectionTimeoutUs: 60_000_000 } }, (given) => {
+  it('a consumer that becomes a pull consumer gets the jobs that waited for their push', async () => {
+    const { node } = given()
+    await putChannel(node, 'p1')
+    const target = await receive()
+    const consumer = await putConsumer(node, 'p1', 'k', target.url)
+    await broadcast(node, 'p1', 1_500)
+    await expect.poll(() => target.received.length, waitMs).toBeGreaterThan(200)
+    await putConsumer(node, 'p1', 'k', target.url, 'pull')
+    await expect.poll(() => node.storage.countMessages('p1'), waitMs).toMatchObject({ dispatched: 1_500 })
+    await expect.poll(() => countsOf(node, consumer), waitMs).toMatchObject({ inflight: 0, dead: 0 })
+    const { queued = 0, delivered = 0 } = await countsOf(node, consumer)
+    expect([queued + delivered, queued > 0]).toEqual([1_500, true])
+    expect(new Set(target.received.map(({ body }) => body.toString())).size).toBe(delivered)
   })
 })

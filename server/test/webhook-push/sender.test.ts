@@ -314,16 +314,17 @@ describe('pushes to hostile receivers', () => {
   it('an abort ends a push that waits for its answer', async () => {
     const receiver = await kept(startRawReceiver(() => undefined))
     const sender = newSender()
-    const stop = new AbortController()
-    const attempt = sender.send({ url: receiver.url, headers: [], body: bytes('x') }, stop.signal)
+    const attempt = sender.send({ url: receiver.url, headers: [], body: bytes('x') })
     await expect.poll(() => receiver.connections()).toBe(1)
-    stop.abort()
+    sender.abort()
     expect(failureOf(await attempt)).toEqual({
       kind: 'aborted',
       errorClass: 'AbortedError',
       errorCode: 'ABORTED',
     })
     await expect.poll(() => sender.counts()).toMatchObject({ inProgress: 0, sockets: 0 })
+    const later = await sender.send({ url: receiver.url, headers: [], body: bytes('x') })
+    expect(failureOf(later)).toMatchObject({ kind: 'aborted' })
   })
 
   it('origins and idle sockets are bounded, and the least recently used close first', async () => {

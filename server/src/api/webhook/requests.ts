@@ -1,4 +1,5 @@
 /** Parts of requests that several routes read: forms, conditions, tokens and the positions of pages. */
+import { Buffer, isUtf8 } from 'node:buffer'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type TObject, Type } from 'typebox'
 import { findTextFault } from '../../core/text/storable-text.ts'
@@ -101,9 +102,13 @@ export function checkNewId(what: string, text: string): void {
   throw new KnownError('BAD_REQUEST', `the id of a ${what} has 1 to ${idMax} characters, not ${text.length}`)
 }
 
+/** Ids and tokens in headers are UTF-8, as in paths and forms. Bytes that are not count as Latin-1. */
 export function readHeader(request: FastifyRequest, name: string): string | null {
   const value = request.headers[name]
-  return typeof value === 'string' ? value : null
+  if (typeof value !== 'string') return null
+  if (!/[\x80-\xff]/.test(value)) return value
+  const bytes = Buffer.from(value, 'latin1')
+  return isUtf8(bytes) ? bytes.toString() : value
 }
 
 export function readCondition(request: FastifyRequest): ChangeCondition {

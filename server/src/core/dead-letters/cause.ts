@@ -171,9 +171,11 @@ function createSignature(masked: MaskedMessage, stack: Stack, rules: CompiledRul
 }
 
 /** Failures without a class have the first word of their message in its place. */
-function toAnchor({ message: [first] }: Signature, errorClass: string): string {
+function toAnchor({ message: [first, second] }: Signature, errorClass: string): string {
   if (errorClass !== '') return ''
-  return first === undefined || isVariable(first.kind) ? '*' : first.text
+  if (first === undefined || isVariable(first.kind)) return '*'
+  // Japanese starts with the subject, which may be a name.
+  return second?.separator === '' && !isVariable(second.kind) ? '*' : first.text
 }
 
 /** Many letters share a cause, so results are cached. A full cache is emptied; entries soon return. */

@@ -17,6 +17,11 @@ describe('the reason of a failure as one word', () => {
     [null, 'unknown'],
     ['  Timeout  after 3 s', 'timeout'],
     ['a:b:c', 'a'],
+    ['no credit agreement with Zephyr Air', 'no_credit_agreement'],
+    ['could not open the vault, code is missing', 'could_not_open_the_vault'],
+    ['book slot for Osprey Labs: rpc error', 'book_slot'],
+    ['El cliente Mateus Carvalho no tiene saldo', 'el_cliente_no_tiene_saldo'],
+    ["(1205, 'Lock wait timeout exceeded; try again')", '1205_lock_wait_timeout_exceeded'],
   ])('the reason of %j is %s', (message, slug) => {
     expect(toReasonSlug(message)).toBe(slug)
   })

@@ -20,6 +20,7 @@ import {
   mayNameProgram,
   namesProgram,
   textKeys,
+  toolCode,
   typeNames,
   units,
   vendorCode,
@@ -157,7 +158,10 @@ class Masker {
     const sign = this.#text[this.#at] as string
     const ahead = this.#text.slice(this.#at + 1, this.#at + 120)
     const isSql = /^\s*(?:select|insert|update|delete|merge|replace) \S/i.test(ahead)
-    const isValue = sign === '(' && /(?:\)=|contains |value is )$/.test(this.#output)
+    const isValue =
+      sign === '('
+        ? /(?:\)=|contains |value is )$/.test(this.#output)
+        : bracketKey.test(this.#output.slice(-24))
     this.#output += sign
     if (isSql || isValue) {
       this.#at = this.#findClose(sign)
@@ -213,7 +217,7 @@ class Masker {
       this.#remember(content)
       return content
     }
-    if (/^(?:[A-Z]+ )?[a-z][a-z0-9+.-]*:\/\//.test(content)) return undefined
+    if (/^(?:[A-Z]+ )?[a-z][a-z0-9+.-]*:\/\//.test(content) || this.#followsErrno(content)) return undefined
     const code = this.#findQuotedCode(content, close, isName && showNumbered(content) !== '<id>')
     if (code !== undefined) return this.#addCode(code)
     const isModule = /^module$/i.test(this.#before) && /^[@.\w/-]+$/.test(content)
@@ -224,6 +228,11 @@ class Masker {
     if (this.#isAfter(textKeys)) return undefined
     this.#remember('')
     return content === '' ? '' : '<text>'
+  }
+
+  /** The text of an error of Python: (1205, 'Lock wait timeout exceeded'). */
+  #followsErrno(content: string): boolean {
+    return / \p{L}+ /u.test(content) && /\([0-9]{1,5}, $/.test(this.#output)
   }
 
   /** In a sentence, a colon follows a value too: user "ann": unknown. */
@@ -371,6 +380,7 @@ class Masker {
 
   #isCode(word: string): boolean {
     if (errnoNames.has(word) || vendorCode.test(word) || isConstant(word)) return true
+    if (toolCode.test(word) && this.#standsAsCode()) return true
     const after = this.#text.slice(this.#at, this.#at + 24)
     if (/^[0-9]/.test(word) || word.startsWith('-')) return this.#isNumericCode(word, after)
     // A short code of a bank or a vendor: rejected with reason AC04.
@@ -382,6 +392,12 @@ class Masker {
     if (sign === undefined || !this.#isAfter(codeKeys) || !/^[A-Za-z][A-Za-z_.-]{1,63}$/.test(word))
       return false
     return sign === '=' ? word !== 'null' : /[a-z][A-Z]|_/.test(word)
+  }
+
+  /** At the start or in brackets, in front of a colon, or behind a word that announces a code. */
+  #standsAsCode(): boolean {
+    const next = this.#text[this.#at]
+    return /(?:^|[([] ?|[:,] )$/.test(this.#output) || next === ':' || this.#isAnnounced(announcesCode)
   }
 
   #isNumericCode(word: string, after: string): boolean {
@@ -416,6 +432,9 @@ class Masker {
   }
 }
 
+/** A bracket behind such a key has data: input_value={'kind': 'lamp'}. */
+const bracketKey =
+  /(?:^|[^A-Za-z0-9_.])(?:input|input_value|value|values|payload|body|data|params|parameters|row|record)=$/
 /** The name of a parameter follows: invalid value given for "limit". */
 const valueFor = /\b(?:provided|given|supplied|specified|configured|allowed|expected|accepted) for ["'`]?$/i
 /** No enum constant com.example.Status.LOST: the last name is the value that was not found. */

@@ -31,15 +31,23 @@ function maskAuthority(authority: string): string {
   const host = authority.replace(/:[0-9]*$/, '')
   if (/^[0-9.]+$|^\[/.test(host)) return '<host>'
   const labels = host.split('.')
+  const isMachine = labels.length > 1 && isNumbered(labels[0] as string)
   return labels
-    .map((label, index) => (isVariableLabel(label, index, labels.length) ? '<id>' : label))
+    .map((label, index) => {
+      const isBetween = index > 0 && index < labels.length - 2
+      return isNumbered(label) || (isBetween && isPlace(label, isMachine)) ? '<id>' : label
+    })
     .join('.')
+    .replace(/^<id>(?:\.<id>)+(?=\.)/, '<id>')
 }
 
-/** A numbered machine, or a region between the name of the machine and the domain. */
-function isVariableLabel(label: string, index: number, count: number): boolean {
-  if (/[0-9]/.test(label)) return !/^[a-z]{1,3}[0-9]$/.test(label)
-  return index > 0 && index < count - 2 && regions.test(label)
+function isNumbered(label: string): boolean {
+  return /[0-9]/.test(label) && !/^[a-z]{1,3}[0-9]$/.test(label)
+}
+
+/** A region or a site between the name of the machine and the domain: node-7.fra.example.com. */
+function isPlace(label: string, isOfMachine: boolean): boolean {
+  return regions.test(label) || (isOfMachine && /^[a-z]{2,3}$/.test(label) && label !== 'svc')
 }
 
 const regions = /^(?:eu|us|ap|sa|af|me|ca|uk|cn|apac|emea|amer|latam)$/

@@ -6,9 +6,10 @@ const noiseLine =
   /^\s*(?:at \[Source|\[SQL|\[parameters|DETAIL:|Detail:|HINT:|Hint:|CONTEXT:|For further information|\(Background on|Stack trace:|Traceback \()/
 
 const html = /^\s*<(?:!doctype html|html|head|body)/i
+const xml = /^\s*<(?:\?xml|[\w-]{1,20}:(?:envelope|fault|error)|fault|errors?|exception)\b/i
 
 export function toPlainText(message: string): string {
-  if (html.test(message)) {
+  if (html.test(message) || xml.test(message)) {
     const text = message
       .replaceAll(/<!--[^>]{0,400}-->/g, '\n')
       .replaceAll(/<(?:script|style)[^<>]{0,200}>[^<]{0,2000}/gi, '\n')

@@ -21,30 +21,40 @@ export const tokensMax = 64
 
 const part = /<[a-z_*]{1,32}>|[\p{L}\p{M}\p{N}_$@#&+~%*!?.'’\\-]+/gu
 
+/** Japanese has no spaces: its words are about the runs of one script. */
+const scriptChange =
+  /(?<=\p{Script=Han})(?=[\p{Script=Hiragana}\p{Script=Katakana}])|(?<=\p{Script=Hiragana})(?=[\p{Script=Han}\p{Script=Katakana}])|(?<=[\p{Script=Katakana}ー])(?=[\p{Script=Han}\p{Script=Hiragana}])/u
+const kana = /[\p{Script=Hiragana}\p{Script=Katakana}]/u
+
 export function readTemplate(template: string): Token[] {
   const tokens: Token[] = []
   let end = 0
-  for (const found of template.matchAll(part)) {
-    const [word] = found
-    const trimmed = word.startsWith('<') ? word : trimSigns(word)
-    if (trimmed === '') continue
+  for (const { text, start } of findWords(template)) {
     if (tokens.length >= tokensMax) return tokens
-    const start = found.index + word.indexOf(trimmed)
     const separator = template.slice(end, start)
-    end = start + trimmed.length
+    end = start + text.length
     const last = tokens.at(-1)
-    if (last === undefined || !joinToken(tokens, last, trimmed, separator)) {
-      const kind = classify(trimmed, last === undefined || startsSentence(separator))
-      tokens.push({
-        text: trimmed,
-        separator,
-        kind: separator.endsWith('=') ? toValueKind(trimmed, kind) : kind,
-      })
+    if (last === undefined || !joinToken(tokens, last, text, separator)) {
+      const kind = classify(text, last === undefined || startsSentence(separator))
+      tokens.push({ text, separator, kind: separator.endsWith('=') ? toValueKind(text, kind) : kind })
     }
   }
   const last = tokens.pop()
   if (last !== undefined) tokens.push({ ...last, ending: template.slice(end) })
   return tokens
+}
+
+function* findWords(template: string): Generator<Readonly<{ text: string; start: number }>> {
+  for (const found of template.matchAll(part)) {
+    const [word] = found
+    const trimmed = word.startsWith('<') ? word : trimSigns(word)
+    if (trimmed === '') continue
+    let start = found.index + word.indexOf(trimmed)
+    for (const text of kana.test(trimmed) ? trimmed.split(scriptChange) : [trimmed]) {
+      yield { text, start }
+      start += text.length
+    }
+  }
 }
 
 /**
@@ -59,7 +69,7 @@ function joinToken(tokens: Token[], last: Token, word: string, separator: string
     if (kind === 'hole' || last.kind === 'hole') tokens[index] = { ...last, text: longHole, kind: 'hole' }
     return true
   }
-  if (separator !== '' && !/^[-_.#]$/.test(separator)) return false
+  if ((separator !== '' && !/^[-_.#]$/.test(separator)) || kana.test(last.text)) return false
   tokens[index] = {
     ...last,
     text: last.text + separator + word,

@@ -121,9 +121,12 @@ function findDifferences(a: readonly Token[], b: readonly Token[], pairs: readon
   return places
 }
 
-/** A message starts with the word that says what failed. */
-function hasEqualStart([a]: readonly Token[], [b]: readonly Token[]): boolean {
-  return a !== undefined && b !== undefined && isEqual(a, b)
+/** A message starts with the word that says what failed; in a script without capitals, maybe with a name. */
+function hasEqualStart([a, nextA]: readonly Token[], [b, nextB]: readonly Token[]): boolean {
+  if (a === undefined || b === undefined || isEqual(a, b)) return a !== undefined && b !== undefined
+  return (
+    isUncased([a]) && isUncased([b]) && nextA !== undefined && nextB !== undefined && isEqual(nextA, nextB)
+  )
 }
 
 function toHole({ a, b }: DifferingWords): Token {
@@ -142,7 +145,7 @@ function countValuesNeeded({ a, b }: DifferingWords): number | undefined {
   if (a.length === 0 || b.length === 0) return undefined
   const isData = ({ kind }: Token) => kind !== 'word' && kind !== 'name' && kind !== 'symbol'
   if ((a.every(isData) && b.every(isData)) || arePlural(a, b)) return valuesNeeded.data
-  if (isNameLike(a) && isNameLike(b)) return valuesNeeded.name
+  if (isNameLike(a) && isNameLike(b)) return countNamesNeeded(a, b)
   // Names of the program are codes.
   if (isSymbol(a) && isSymbol(b)) return undefined
   // Several words in place of one are another sentence.
@@ -180,6 +183,15 @@ function isNameLike(tokens: readonly Token[]): boolean {
   if (first === undefined || last === undefined || last.kind === 'word' || last.kind === 'symbol')
     return false
   return first.kind !== 'word' || /^\p{Lu}/u.test(first.text)
+}
+
+/** Where data was recognised, a name is data too. A number may be another kind of value. */
+function countNamesNeeded(a: readonly Token[], b: readonly Token[]): number {
+  return isRecognised(a) || isRecognised(b) ? valuesNeeded.data : valuesNeeded.name
+}
+
+function isRecognised(tokens: readonly Token[]): boolean {
+  return tokens.every(({ kind, text }) => kind === 'mask' && text !== '<n>')
 }
 
 /** Words of a script without capitals. */

@@ -78,7 +78,10 @@ export const statusPhrases =
  * `INV-00017`, are ids of data.
  */
 export const vendorCode =
-  /^(?:(?:ORA|TNS|PLS|SP2|DPY|DPI|RMAN|IMP|EXP|LRM|DRG|PG|MY|MYSQL|JDBC|SQL|DB2|ERR|ERROR|E|MSG|KAFKA|SAP|SMTP|LDAP)-[0-9]{3,6}|E[0-9]{4,5}|(?:AADSTS|HHH|HV|ISPN|JBAS|UT|ELY|IJ|AMQ|MQRC|JMSWMQ|JMSCC|SRVE|DSRA|WFLY[A-Z]{0,6}|CWWK[A-Z]|CWPKI|ARJUNA|SQL|NU|CS|TS|MSB|CA|IDX|ERR|EVT)[0-9]{4,7}[A-Z]?)$/
+  /^(?:(?:ORA|TNS|PLS|SP2|DPY|DPI|RMAN|IMP|EXP|LRM|DRG|PG|MY|MYSQL|JDBC|SQL|DB2|ERR|ERROR|E|MSG|KAFKA|SAP|SMTP|LDAP)-[0-9]{3,6}|E[0-9]{4,5}|(?:AADSTS|HHH|HV|ISPN|JBAS|ELY|IJ|AMQ|MQRC|JMSWMQ|JMSCC|SRVE|DSRA|WFLY[A-Z]{0,6}|CWWK[A-Z]|CWPKI|ARJUNA|SQL|MSB|ERR|EVT)[0-9]{4,7}[A-Z]?)$/
+
+/** Codes of tools whose letters are too few to tell them from an id: `NU1603`, `CS8602`. */
+export const toolCode = /^(?:UT|NU|CS|TS|CA|IDX)[0-9]{4,5}[A-Z]?$/
 
 /** Words with digits that are words: `sha256`, `oauth2`. In lower case. */
 export const wordsWithDigits =

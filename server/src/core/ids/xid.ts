@@ -22,6 +22,9 @@ export type XidParts = Readonly<{
 }>
 
 const digits = '0123456789abcdefghijklmnopqrstuv'
+/** The value of each digit, by its character code. */
+const values = new Uint8Array(128)
+for (let value = 0; value < digits.length; value++) values[digits.charCodeAt(value)] = value
 const pattern = /^[0-9a-v]{19}[0g]$/
 const headBytes = 9
 
@@ -61,8 +64,8 @@ export function parseXid(text: string): XidParts | undefined {
   let bits = 0
   let count = 0
   let at = 0
-  for (const digit of text) {
-    bits = (bits << 5) | digits.indexOf(digit)
+  for (let position = 0; position < text.length; position++) {
+    bits = (bits << 5) | (values[text.charCodeAt(position)] as number)
     count += 5
     if (count >= 8 && at < bytes.length) {
       count -= 8

@@ -162,18 +162,19 @@ export function planTransition(item: ItemHead, transition: Transition, context: 
   }
 }
 
-/** The change of an ordinary item that is completed and not kept. Stores handle this case without a plan. */
+/** The change of an ordinary item that is completed. Stores handle this case without a plan. */
 export function changeByComplete(
   { queue, partition }: Readonly<{ queue: QueueName; partition: number }>,
   id: ItemId,
+  isKept: boolean,
 ): ItemChange {
   return {
     fromId: id,
     fromQueue: queue,
     fromPartition: partition,
-    to: 'removed',
+    to: isKept ? 'done' : 'removed',
     cause: 'complete',
-    id: null,
+    id: isKept ? id : null,
     queue,
     partition,
     failure: null,

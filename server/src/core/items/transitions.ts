@@ -214,11 +214,19 @@ export function computeDueAt(item: ItemHead, rules: Pick<Rules, 'doneRetentionUs
       if (item.availableAt !== null) return item.availableAt
       return isLetter(item) ? null : nullIfNever(item.expireDeadline)
     case 'done':
-      return isLetter(item) ? null : nullIfNever(addDuration(item.endedAt, rules.doneRetentionUs))
+      return isLetter(item) ? null : computeDoneDueAt(item.endedAt, rules)
     case 'dead':
     case 'discarded':
       return null
   }
+}
+
+/** When an ordinary done item leaves; null: never. */
+export function computeDoneDueAt(
+  endedAt: Instant,
+  { doneRetentionUs }: Pick<Rules, 'doneRetentionUs'>,
+): Instant | null {
+  return nullIfNever(addDuration(endedAt, doneRetentionUs))
 }
 
 function nullIfNever(instant: Instant): Instant | null {

@@ -35,7 +35,9 @@ export function parseJobId(text: string): JobPosition | undefined {
   return { messageNumber: high * 2 ** 16 + parts.processId, position: parts.counter }
 }
 
+const decoder = new TextDecoder()
+
 /** The id of the message of a job, which is the key of its item. */
 export function textOfKey(key: Uint8Array | null): string {
-  return new TextDecoder().decode(key ?? undefined)
+  return decoder.decode(key ?? undefined)
 }

@@ -3,10 +3,9 @@
  * consumer has a secret. After a rotation the previous secret signs too, until the overlap ends, so that a
  * receiver can change its secret at any time in between.
  */
-// biome-ignore lint/style/noRestrictedImports: an HMAC is a pure function and does no I/O.
-import { createHmac } from 'node:crypto'
 import { addDuration, type Instant, usPerSecond } from '../time/instant.ts'
 import { decodeBase64, encodeBase64 } from './base64.ts'
+import { createHmacKey, type HmacKey, signSha256 } from './hmac-sha256.ts'
 
 /** The headers of a Standard Webhooks signature. */
 export type SignatureHeaders = Readonly<{
@@ -92,10 +91,22 @@ export function signPush(secrets: SigningSecrets, message: SignedMessage): Signa
 }
 
 function sign(secret: string, id: string, timestamp: string, body: Uint8Array): string {
-  const key = decodeBase64(secret.slice(prefix.length))
-  if (!secret.startsWith(prefix) || key === undefined) {
+  return `v1,${signSha256(getKey(secret), `${id}.${timestamp}.`, body)}`
+}
+
+/** The keys of secrets that signed lately: decoding one takes as long as signing. */
+const keys = new Map<string, HmacKey>()
+const keysMax = 1_000
+
+function getKey(secret: string): HmacKey {
+  const known = keys.get(secret)
+  if (known !== undefined) return known
+  const bytes = decodeBase64(secret.slice(prefix.length))
+  if (!secret.startsWith(prefix) || bytes === undefined) {
     throw new Error(findSigningSecretProblem(secret) ?? 'the signing secret is malformed')
   }
-  const digest = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')
-  return `v1,${digest}`
+  const key = createHmacKey(bytes)
+  if (keys.size >= keysMax) keys.clear()
+  keys.set(secret, key)
+  return key
 }

@@ -17,6 +17,7 @@ import type { Deliveries } from './deliveries/deliveries.ts'
 import { createDispatcher } from './dispatch/create-dispatcher.ts'
 import type { DispatchRules } from './dispatch/delivery-rules.ts'
 import type { Dispatcher } from './dispatch/dispatcher.ts'
+import type { HealthObserver } from './dispatch/health-keeper.ts'
 import { createMessageArchive } from './pruning/message-archive.ts'
 import { createMessagePruner } from './pruning/message-pruner.ts'
 import { createSender } from './push/create-sender.ts'
@@ -53,6 +54,8 @@ export type WebhooksParts = Readonly<{
   pruning?: PruningOptions
   /** Called for each attempt, with `delivered` or the kind of its failure. */
   onAttempt(result: string, latencyMs: number): void
+  /** A breaker opened or closed, or a consumer was disabled. */
+  onHealthChange?: HealthObserver
   onError(error: unknown): void
 }>
 
@@ -83,6 +86,7 @@ export function createWebhooks(parts: WebhooksParts): Webhooks {
     ...traced,
     onError,
     onAttempt,
+    ...(parts.onHealthChange !== undefined && { onHealthChange: parts.onHealthChange }),
   })
   const recoveryMs = Math.max(deliveryRules.rationalDelayUs / 1_000, 100)
   const { intervalMs, batchMax } = parts.schedule ?? scheduleDefault

@@ -16,7 +16,7 @@ import type { Statement } from './connection/connection.ts'
 import { Connections } from './connection/connections.ts'
 import { openSince, prepareCount } from './counts/letter-count-queries.ts'
 import { lockDue, lockEnded, peekDue } from './items/advance.ts'
-import { completeInPlace, completeLeased, completePlain } from './items/complete-plain.ts'
+import { completeInPlace, completeKept, completeLeased, completePlain } from './items/complete-plain.ts'
 import { leaseAll, leaseLive } from './items/lease.ts'
 import { peekEnded } from './items/lease-ends.ts'
 import { leaseOne } from './items/lease-one.ts'
@@ -105,6 +105,7 @@ describe('query plans on filled tables', needs(postgres), () => {
     ['complete', completeLeased, ['items_live_id', 'Tid Scan'], ['items_sourced']],
     ['complete where it was leased', completeInPlace, ['Tid Scan'], ['items_live_id', 'items_sourced']],
     ['complete or refuse', completePlain, ['items_live_id', 'Tid Scan'], ['items_sourced']],
+    ['complete and keep', completeKept, ['items_live_id', 'Tid Scan'], ['items_sourced']],
     ['retry', lockItems, ['items_live_id', 'items_sourced_id'], []],
     ['delete: lock', lockByIds, ['items_live_id', 'items_sourced_id'], []],
     ['delete', deleteByIds, ['items_live_id', 'items_sourced_id', 'Tid Scan'], []],

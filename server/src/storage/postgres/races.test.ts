@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { needs, requireService } from '../../../../tools/services/require-service.ts'
-import { aFailure, anOrigin, bytes, hour, minute, newItems, noon } from '../../../test/make.ts'
+import { aFailure, anOrigin, bytes, hour, minute, newItems, noon, second } from '../../../test/make.ts'
 import { run, type TestDatabase, testDatabase } from '../../../test/postgres.ts'
+import { readKsuidTime } from '../../core/ids/ksuid.ts'
 import type { Storage } from '../contract/storage.ts'
 
 const postgres = await requireService('postgres')
@@ -52,6 +53,26 @@ describe('a command that waits for the lock on an item', needs(postgres), () => 
       expect(await storage.verify()).toEqual([])
     },
   )
+})
+
+describe('servers that produce to one partition', needs(postgres), () => {
+  it('a produce whose ids are older than those of another server gets ids of the present', async () => {
+    await using database = await testDatabase()
+    const [one, other] = [noon + 10 * second, noon + 20 * second].map((now) => ({
+      clock: { now: () => now },
+    }))
+    const [ahead, behind] = [await database.open(one), await database.open(other)]
+    await run(ahead, { op: 'create-queue', queue: { name: 'orders' }, now: noon })
+    const produce = (storage: Storage, now: number) =>
+      run(storage, { op: 'produce', queue: 'orders', partition: 0, items: newItems(1), now })
+    const [first] = (await produce(behind, noon)).ids
+    const [second_] = (await produce(ahead, noon + 10 * second)).ids
+    const [third] = (await produce(behind, noon + second)).ids
+    const times = [first, second_, third].map((id) => readKsuidTime(id ?? ''))
+    // A transaction that reads the last id first would create the next id of second 10.
+    expect(times).toEqual([noon, noon + 10 * second, noon + 20 * second])
+    expect(await ahead.verify()).toEqual([])
+  })
 })
 
 describe('a queue that gets a dead queue while a letter arrives', needs(postgres), () => {

@@ -63,15 +63,20 @@ export function recordHealth(
   return delivery.failingSince === null ? { ...delivery, failingSince: now } : delivery
 }
 
-/** Disables a consumer with nothing but failures for too long. */
+/**
+ * Disables a consumer whose attempts have done nothing but fail for too long. The failures themselves must
+ * span that time: a consumer that failed once and got no more jobs since then stays enabled.
+ */
 export function disableIfFailing(
   delivery: ConsumerDelivery,
+  lastFailedAt: Instant | null,
   disableAfterMs: number,
   now: Instant,
 ): ConsumerDelivery {
   const { failingSince, disabled } = delivery
-  if (disableAfterMs === 0 || failingSince === null || disabled !== null) return delivery
-  if (now - failingSince < disableAfterMs * usPerMs) return delivery
+  if (disableAfterMs === 0 || failingSince === null || lastFailedAt === null || disabled !== null)
+    return delivery
+  if (lastFailedAt - failingSince < disableAfterMs * usPerMs) return delivery
   return { ...delivery, disabled: { at: now, reason: 'all attempts failed for too long' } }
 }
 

@@ -4,7 +4,7 @@ import type { Item } from '../../../core/items/item.ts'
 import type { Clock } from '../../../core/time/instant.ts'
 import type { Tracing } from '../../../core/trace/tracing.ts'
 import { type DeliveryRules, defaultDeliveryRules } from '../../../core/webhook/delivery-policy.ts'
-import { parseJobId } from '../../../core/webhook/job-id.ts'
+import { parseJobId, textOfKey } from '../../../core/webhook/job-id.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import type { StoreReads } from '../../../storage/contract/storage.ts'
 import type { AcceptResult, NewMessage } from '../../../storage/contract/webhooks.ts'
@@ -127,14 +127,15 @@ function createBroadcastLane(
 }
 
 async function readJobMessages(cache: MessageCache, items: readonly Item[]): Promise<readonly JobMessage[]> {
-  const messages = await cache.read(items.flatMap((item) => findMessageNumber(item) ?? []))
-  return items.map((item) => {
-    const number = findMessageNumber(item)
+  const numbers = items.map(findMessageNumber)
+  const messages = await cache.read(numbers.filter((number) => number !== undefined))
+  return items.map((item, at) => {
+    const number = numbers[at]
     const { headers, payload }: MessageBytes =
       (number === undefined ? undefined : messages.get(number)) ?? item
     return {
       jobId: item.reference,
-      messageId: new TextDecoder().decode(item.key ?? undefined),
+      messageId: textOfKey(item.key),
       contentType: item.encoding,
       priority: item.priority,
       headers,

@@ -26,6 +26,8 @@ export class ConsumerLane {
   mayHaveJobs = true
   /** Another request changed the consumer: do not push with the old URL or token. */
   isStale = false
+  /** The consumer was deleted, or is pulled now. */
+  isRemoved = false
   /** This server pushes the probe of a half-open breaker. */
   isProbing = false
   /** Leased jobs whose messages are not loaded. */
@@ -37,6 +39,8 @@ export class ConsumerLane {
   payloadBytes = 0
   meanMs = 0
   counts: BreakerCounts
+  /** The last failed attempt of this server. Null: none failed since the start. */
+  lastFailedAt: Instant | null = null
   /** A change of the health that is not stored yet. */
   isHealthDirty = false
   /** The servers that share the limits of the consumer. */
@@ -53,10 +57,11 @@ export class ConsumerLane {
     this.#tokensAt = now
   }
 
-  /** Takes over what another request or server stored. */
+  /** Takes over what another request or server stored. A read that is older than the lane changes nothing. */
   update(stored: StoredDelivery, now: Instant): void {
-    this.consumer = stored.consumer
-    if (stored.version === this.version) return
+    const isSame = stored.consumer.number === this.consumer.number
+    if (!isSame || stored.consumer.changedAt >= this.consumer.changedAt) this.consumer = stored.consumer
+    if (isSame && stored.version <= this.version) return
     const delivery = stored.delivery ?? newDelivery
     // The failures before the breaker closed must not open it again at once.
     const isClosedNow = this.delivery.breaker.state !== 'closed' && delivery.breaker.state === 'closed'

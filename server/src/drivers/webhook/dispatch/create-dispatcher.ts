@@ -20,7 +20,7 @@ import type { Sender } from '../push/sender.ts'
 import { FigureRecorder } from './delivery-figures.ts'
 import type { DispatchRules } from './delivery-rules.ts'
 import type { DispatchCounts, Dispatcher } from './dispatcher.ts'
-import { HealthKeeper } from './health-keeper.ts'
+import { HealthKeeper, type HealthObserver } from './health-keeper.ts'
 import { JobLeaser } from './job-leaser.ts'
 import { JobPusher } from './job-pusher.ts'
 import { LaneRegistry } from './lane-registry.ts'
@@ -38,6 +38,8 @@ export type DispatcherParts = Readonly<{
   onError(error: unknown): void
   /** Called for each attempt, with `delivered` or the kind of its failure. */
   onAttempt?(result: string, latencyMs: number): void
+  /** A breaker opened or closed, or a consumer was disabled. */
+  onHealthChange?: HealthObserver
 }>
 
 const tickMs = 50
@@ -76,7 +78,7 @@ class PushDispatcher implements Dispatcher {
     const registry = new LaneRegistry({ storage, engine, clock, serverId })
     const figures = new FigureRecorder(serverId, clock, engine)
     const outcomes = new OutcomeWriter({ engine, clock, onError, onWritten: pump })
-    const health = new HealthKeeper({ registry, outcomes, clock, rules, onError })
+    const health = new HealthKeeper({ ...parts, registry, outcomes })
     const loader = new MessageLoader({ ...parts, scheduler, onLoaded: pump })
     const shared = { ...parts, registry, scheduler, figures, outcomes, health, loader }
     this.#leaser = new JobLeaser({ ...shared, holder: `push/${serverId}` })

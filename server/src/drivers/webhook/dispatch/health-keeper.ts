@@ -16,6 +16,7 @@ import {
 } from '../../../core/webhook/delivery/consumer-delivery.ts'
 import type { AuditEntry } from '../../../storage/contract/audit.ts'
 import type { DeliveryChange, PutDelivery } from '../../../storage/contract/deliveries.ts'
+import type { Consumer } from '../../../storage/contract/webhooks.ts'
 import type { ConsumerLane } from './consumer-lane.ts'
 import { breakerRulesOf, type DispatchRules } from './delivery-rules.ts'
 import type { LaneRegistry } from './lane-registry.ts'
@@ -27,7 +28,11 @@ export type HealthParts = Readonly<{
   clock: Clock
   rules: DispatchRules
   onError(error: unknown): void
+  /** Called after the change is stored. */
+  onHealthChange?: HealthObserver
 }>
+
+export type HealthObserver = (consumer: Consumer, change: DeliveryChange, reason: string) => void
 
 export class HealthKeeper {
   readonly #parts: HealthParts
@@ -42,6 +47,7 @@ export class HealthKeeper {
     const { clock, rules } = this.#parts
     const now = clock.now()
     const breakerRules = breakerRulesOf(lane.delivery, rules)
+    if (!isDelivered) lane.lastFailedAt = now
     const healthy = recordHealth(lane.delivery, isDelivered, now)
     if (healthy !== lane.delivery) lane.isHealthDirty = true
     lane.delivery = healthy
@@ -87,7 +93,7 @@ export class HealthKeeper {
     for (const lane of registry.lanes) {
       if (this.#writing.has(lane)) continue
       const disableAfterMs = lane.delivery.settings.disableAfterMs ?? rules.disableAfterMs
-      const next = disableIfFailing(lane.delivery, disableAfterMs, now)
+      const next = disableIfFailing(lane.delivery, lane.lastFailedAt, disableAfterMs, now)
       if (next !== lane.delivery) this.#change(lane, next, 'disabled')
       else if (lane.isHealthDirty) this.#change(lane, next, undefined)
     }
@@ -95,7 +101,7 @@ export class HealthKeeper {
 
   /** Applies the change here, and stores it. Another server may have been faster: then its state counts. */
   #change(lane: ConsumerLane, next: ConsumerDelivery, change: DeliveryChange | undefined): Promise<boolean> {
-    const { outcomes, registry, clock, onError } = this.#parts
+    const { outcomes, registry, clock, onError, onHealthChange } = this.#parts
     lane.delivery = next
     lane.isHealthDirty = false
     this.#writing.add(lane)
@@ -111,13 +117,20 @@ export class HealthKeeper {
     return new Promise((resolve) => {
       const onWritten = (isPut: boolean): void => {
         this.#writing.delete(lane)
-        if (isPut) lane.version += 1
+        // A refresh may have read the new version already, or another one: adding 1 to that would name a
+        // version that is not stored yet, and the lane would ignore the change that gets it.
+        if (isPut && lane.version === command.version) lane.version += 1
         else registry.reload(lane).catch(onError)
+        if (isPut && change !== undefined) onHealthChange?.(lane.consumer, change, reasonOf(next))
         resolve(isPut)
       }
       outcomes.change({ command, onWritten })
     })
   }
+}
+
+function reasonOf({ disabled, breaker }: ConsumerDelivery): string {
+  return disabled?.reason ?? ('reason' in breaker ? breaker.reason : '')
 }
 
 function createDisableEntry(

@@ -70,10 +70,11 @@ export class JobLeaser {
     })
   }
 
-  /** Returns the jobs of consumers that were paused, held or disabled, and jobs that have waited too long. */
+  /** Returns the jobs of consumers that get no pushes now, and jobs that have waited too long. */
   returnUnwanted(): void {
     const { registry, scheduler, clock } = this.#parts
     const now = clock.now()
+    for (const lane of registry.removedLanes) this.returnAll(lane)
     for (const lane of registry.lanes) {
       if (lane.waiting === 0) continue
       if (scheduler.limitOf(lane) === 0 && !lane.isStale) this.returnAll(lane)
@@ -84,7 +85,8 @@ export class JobLeaser {
   /** Resolves when the jobs that have not started are on their way back to the store. */
   async stop(): Promise<void> {
     await this.#leasing
-    for (const lane of this.#parts.registry.lanes) this.returnAll(lane)
+    const { lanes, removedLanes } = this.#parts.registry
+    for (const lane of [...lanes, ...removedLanes]) this.returnAll(lane)
   }
 
   returnAll(lane: ConsumerLane): void {

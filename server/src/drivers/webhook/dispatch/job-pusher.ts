@@ -35,7 +35,6 @@ export type PusherParts = Readonly<{
 
 export class JobPusher {
   readonly #parts: PusherParts
-  readonly #aborting = new AbortController()
   readonly #pushes = new Set<Promise<void>>()
 
   constructor(parts: PusherParts) {
@@ -61,7 +60,7 @@ export class JobPusher {
 
   /** Waits for the pushes in progress, and then aborts those that are left: they do not count as attempts. */
   async stop(graceMs: number): Promise<void> {
-    const timer = setTimeout(() => this.#aborting.abort(), graceMs)
+    const timer = setTimeout(() => this.#parts.sender.abort(), graceMs)
     while (this.#pushes.size > 0) await Promise.all(this.#pushes)
     clearTimeout(timer)
   }
@@ -88,7 +87,7 @@ export class JobPusher {
       trace: span?.context,
     }
     const startedMs = performance.now()
-    const attempt = await sender.send(createPush(facts, rules), this.#aborting.signal)
+    const attempt = await sender.send(createPush(facts, rules))
     if (span !== undefined) endSpan(span, job, attempt)
     const endedAt = clock.now()
     const { retry } = consumerPolicy('push', broker.rules)

@@ -30,6 +30,8 @@ const serverUs = 120 * usPerSecond
 export class LaneRegistry {
   readonly #parts: RegistryParts
   readonly #byQueue = new Map<string, ConsumerLane>()
+  /** Consumers that were deleted or are pulled now, and since when (performance.now). */
+  readonly #removed = new Map<ConsumerLane, number>()
   #readAt: Instant | undefined
   #fullReadAtMs = 0
   #reading: Promise<void> | undefined
@@ -42,6 +44,11 @@ export class LaneRegistry {
 
   get lanes(): Iterable<ConsumerLane> {
     return this.#byQueue.values()
+  }
+
+  /** The jobs of these go back to the store: another server, or a pull consumer, gets them. */
+  get removedLanes(): Iterable<ConsumerLane> {
+    return this.#removed.keys()
   }
 
   get size(): number {
@@ -83,11 +90,7 @@ export class LaneRegistry {
       isFull || this.#readAt === undefined ? {} : { changedSince: addDuration(this.#readAt, -overlapUs) }
     const stored = await storage().listDeliveries(query)
     this.#readAt = now
-    if (isFull) {
-      this.#fullReadAtMs = startedMs
-      const queues = new Set(stored.map(({ consumer }) => consumer.queue))
-      for (const queue of this.#byQueue.keys()) if (!queues.has(queue)) this.#byQueue.delete(queue)
-    }
+    if (isFull) this.#removeOthers(stored, startedMs)
     for (const each of stored) this.#put(each, now)
     // A change during this read is in the next one.
     if (!this.#isReadWanted) for (const lane of this.#byQueue.values()) lane.isStale = false
@@ -96,11 +99,20 @@ export class LaneRegistry {
     )
   }
 
+  /** `stored`: all push consumers. */
+  #removeOthers(stored: readonly StoredDelivery[], startedMs: number): void {
+    this.#fullReadAtMs = startedMs
+    const queues = new Set(stored.map(({ consumer }) => consumer.queue))
+    for (const queue of this.#byQueue.keys()) if (!queues.has(queue)) this.#remove(queue)
+    for (const [lane, removedMs] of this.#removed)
+      if (startedMs - removedMs > fullReadMs) this.#removed.delete(lane)
+  }
+
   /** Reads the delivery of one consumer again: another server has changed it. */
   async reload(lane: ConsumerLane): Promise<void> {
     const { storage, clock } = this.#parts
     const stored = await storage().getDelivery(lane.consumer.channelId, lane.consumer.id)
-    if (stored === null) this.#byQueue.delete(lane.consumer.queue)
+    if (stored === null) this.#remove(lane.consumer.queue)
     else this.#put(stored, clock.now())
   }
 
@@ -124,9 +136,18 @@ export class LaneRegistry {
   #put(stored: StoredDelivery, now: Instant): void {
     const { consumer } = stored
     const lane = this.#byQueue.get(consumer.queue)
-    if (consumer.type !== 'push') this.#byQueue.delete(consumer.queue)
+    if (consumer.type !== 'push') this.#remove(consumer.queue)
     else if (lane === undefined) this.#byQueue.set(consumer.queue, this.#createLane(stored, now))
     else lane.update(stored, now)
+  }
+
+  /** Jobs can still be on their way into the lane, from the store or with their messages. */
+  #remove(queue: string): void {
+    const lane = this.#byQueue.get(queue)
+    if (lane === undefined) return
+    this.#byQueue.delete(queue)
+    lane.isRemoved = true
+    this.#removed.set(lane, performance.now())
   }
 
   #createLane(stored: StoredDelivery, now: Instant): ConsumerLane {

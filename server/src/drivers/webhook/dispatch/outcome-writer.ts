@@ -184,19 +184,25 @@ function toCommands(outcomes: readonly JobOutcome[], now: Instant): SettleComman
   const byQueue = [...Map.groupBy(outcomes, ({ queue }) => queue)].sort(([a], [b]) => (a < b ? -1 : 1))
   for (const [queue, own] of byQueue) {
     const target = { queue, partition: 0, now }
-    const delivered = own.filter(({ outcome }) => outcome.kind === 'delivered')
-    const returned = own.filter(({ outcome }) => outcome.kind === 'returned')
-    const items = own.flatMap(({ itemId: id, outcome }) => {
-      if (outcome.kind !== 'retry' && outcome.kind !== 'dead') return []
-      const availableAt = outcome.kind === 'retry' ? outcome.availableAt : undefined
-      return [{ id, isDead: outcome.kind === 'dead', error: outcome.error, availableAt }]
-    })
-    const idsOf = (jobs: readonly JobOutcome[]) => jobs.map(({ itemId }) => itemId)
-    if (delivered.length > 0) completes.push({ op: 'complete', ...target, ids: idsOf(delivered) })
+    const { delivered, returned, items } = groupByKind(own)
+    if (delivered.length > 0) completes.push({ op: 'complete', ...target, ids: delivered })
     if (items.length > 0) retries.push({ op: 'retry', ...target, items })
-    if (returned.length > 0) unleases.push({ op: 'unlease', ...target, ids: idsOf(returned) })
+    if (returned.length > 0) unleases.push({ op: 'unlease', ...target, ids: returned })
   }
   return [...completes, ...retries, ...unleases]
+}
+
+function groupByKind(outcomes: readonly JobOutcome[]) {
+  const [delivered, returned, items] = [[] as ItemId[], [] as ItemId[], [] as Retry['items'][number][]]
+  for (const { itemId: id, outcome } of outcomes) {
+    if (outcome.kind === 'delivered') delivered.push(id)
+    else if (outcome.kind === 'returned') returned.push(id)
+    else {
+      const availableAt = outcome.kind === 'retry' ? outcome.availableAt : undefined
+      items.push({ id, isDead: outcome.kind === 'dead', error: outcome.error, availableAt })
+    }
+  }
+  return { delivered, returned, items }
 }
 
 function isEmpty({ outcomes, changes }: Batch): boolean {

@@ -61,7 +61,7 @@ export class PushScheduler {
   limitOf(lane: ConsumerLane): number {
     const { breaker } = lane.delivery
     const status = readDeliveryStatus(lane.delivery)
-    if (lane.isStale || status === 'paused' || status === 'disabled') return 0
+    if (lane.isStale || lane.isRemoved || status === 'paused' || status === 'disabled') return 0
     if (breaker.state !== 'closed') return lane.isProbing ? 1 : 0
     return Math.min(lane.parallelMax ?? this.parallelMax, this.parallelMax)
   }

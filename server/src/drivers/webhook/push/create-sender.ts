@@ -29,26 +29,28 @@ export function createSender(options: SenderOptions): Sender {
     timeoutMs: Math.min(bounds.connectTimeoutMs, bounds.timeoutMs),
     ...(options.tlsCa !== undefined && { tlsCa: options.tlsCa }),
   }
+  const targets = new Targets()
   const pools = new OriginPools(bounds, (onOpen) => createConnector({ ...connectOptions, onOpen }))
+  /** One set for all, because a listener per push on a signal costs more than the rest of the bookkeeping. */
+  const inProgress = new Set<PushHandler>()
   let isClosed = false
 
-  const push = (url: URL, request: PushRequest, signal: AbortSignal | undefined): Promise<Attempt> =>
+  const push = ({ url, origin, host, path }: Target, request: PushRequest): Promise<Attempt> =>
     new Promise((settle) => {
       const timeoutMs = request.timeoutMs ?? bounds.timeoutMs
       const { bodyTimeoutMs } = bounds
       const timeouts = { timeoutMs, headersTimeoutMs: options.headersTimeoutMs ?? timeoutMs, bodyTimeoutMs }
-      const entry = pools.acquire(url.origin)
-      const onAbort = (): void => handler.abort(createAbortError())
+      const entry = pools.acquire(origin)
       const onEnd = (): void => {
-        signal?.removeEventListener('abort', onAbort)
+        inProgress.delete(handler)
         pools.release(entry)
       }
-      const handler = new PushHandler(url.host, timeouts, settle, onEnd)
-      signal?.addEventListener('abort', onAbort)
+      const handler = new PushHandler(host, timeouts, settle, onEnd)
+      inProgress.add(handler)
       entry.pool.dispatch(
         {
           method: 'POST',
-          path: url.pathname + url.search,
+          path,
           headers: addCredentials(url, request.headers),
           body: request.body,
         },
@@ -57,11 +59,15 @@ export function createSender(options: SenderOptions): Sender {
     })
 
   return {
-    send: async (request, signal) => {
-      const url = parseUrl(request.url)
-      if (typeof url === 'string') return refuse(new Error(url), '', 'ERR_INVALID_URL')
-      if (isClosed || signal?.aborted === true) return refuse(createAbortError(), url.host)
-      return push(url, request, signal)
+    send: async (request) => {
+      const target = targets.find(request.url)
+      if (typeof target === 'string') return refuse(new Error(target), '', 'ERR_INVALID_URL')
+      if (isClosed) return refuse(createAbortError(), target.host)
+      return push(target, request)
+    },
+    abort: () => {
+      isClosed = true
+      for (const handler of inProgress) handler.abort(createAbortError())
     },
     checkUrl: (text) => {
       const url = parseUrl(text)
@@ -75,6 +81,27 @@ export function createSender(options: SenderOptions): Sender {
       isClosed = true
       return pools.close()
     },
+  }
+}
+
+/** The parts of a callback URL that a push needs. */
+type Target = Readonly<{ url: URL; origin: string; host: string; path: string }>
+const targetsMax = 1_000
+
+/** The targets that were used lately: parsing a URL takes as long as starting a push. */
+class Targets {
+  readonly #byText = new Map<string, Target>()
+
+  /** A text says why there is no target. */
+  find(text: string): Target | string {
+    const known = this.#byText.get(text)
+    if (known !== undefined) return known
+    const url = parseUrl(text)
+    if (typeof url === 'string') return url
+    const target = { url, origin: url.origin, host: url.host, path: url.pathname + url.search }
+    if (this.#byText.size >= targetsMax) this.#byText.clear()
+    this.#byText.set(text, target)
+    return target
   }
 }
 
@@ -106,8 +133,8 @@ function createAbortError(): Error {
 
 /** `https://user:password@host/` asks for basic authentication, as in other HTTP clients. */
 function addCredentials(url: URL, headers: readonly string[]): string[] {
+  if (url.username === '' && url.password === '') return headers as string[]
   const all = [...headers]
-  if (url.username === '' && url.password === '') return all
   if (headers.some((name, at) => at % 2 === 0 && name.toLowerCase() === 'authorization')) return all
   const user = `${decodeText(url.username)}:${decodeText(url.password)}`
   all.push('Authorization', `Basic ${Buffer.from(user).toString('base64')}`)

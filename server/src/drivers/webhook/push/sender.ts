@@ -12,11 +12,10 @@ export type PushRequest = Readonly<{
 }>
 
 export type Sender = Readonly<{
-  /**
-   * Resolves with the attempt, whatever the receiver does; rejects only for a defect of the caller. An abort
-   * of the signal ends the attempt with `failure.kind` `aborted`.
-   */
-  send(request: PushRequest, signal?: AbortSignal): Promise<Attempt>
+  /** Resolves with the attempt, whatever the receiver does; rejects only for a defect of the caller. */
+  send(request: PushRequest): Promise<Attempt>
+  /** Ends the pushes in progress, and all later ones, with `failure.kind` `aborted`. */
+  abort(): void
   /** Why a push to this URL would fail with `forbidden-address` or `protocol`, without any I/O. */
   checkUrl(url: string): string | undefined
   counts(): SenderCounts

@@ -1,14 +1,15 @@
 /**
- * Completes plain items, which are most items: leased, no letter and no redrive, in a queue that keeps no
- * done items. The result does not depend on the item, so one statement can complete all of them without
- * reading them.
+ * Completes plain items, which are most items: leased, no letter and no redrive. The result does not depend
+ * on the item, so one statement can complete all of them without reading them: it deletes them, or sets them
+ * to done if their queues keep done items.
  */
 import { findSettleRefusal } from '../../../core/items/decide-settle.ts'
 import { changeByComplete } from '../../../core/items/plan-transition.ts'
+import { computeDoneDueAt } from '../../../core/items/transitions.ts'
 import type { Complete, SettleRefusal, SettleResult } from '../../contract/items.ts'
 import { readNumber, readNumberOrNull, readText } from '../../shared/rows/row-values.ts'
 import type { Connection, Row, Statement } from '../connection/connection.ts'
-import { encodeInt4s, encodeTexts, encodeTids } from '../connection/encode-arrays.ts'
+import { encodeInt4s, encodeInt8s, encodeTexts, encodeTids } from '../connection/encode-arrays.ts'
 import { addToCounts } from '../counts/counts.ts'
 import type { QueueCache, QueueRow } from '../queues/queue-cache.ts'
 import type { StoreContext } from '../store-context.ts'
@@ -16,7 +17,7 @@ import type { Transaction } from '../transaction.ts'
 import type { RowLocation } from './leased-row-locations.ts'
 import { decodeState, stateCodes } from './rows.ts'
 
-const { leased } = stateCodes
+const { leased, done } = stateCodes
 
 /**
  * Reads the items without locks and refuses the commands that have an item that is not leased. Then deletes
@@ -55,6 +56,41 @@ export const completePlain: Statement = {
     union all
     select null, null, null, queue_id, partition, count(*), sum(created_at / 1000), sum(lease_deadline / 1000), null
     from removed group by queue_id, partition`,
+}
+
+/**
+ * The same for queues that keep done items. `$5` and `$6`: when each item ended, and when it leaves. A row
+ * that was read and not updated has changed in between, so its columns need not be returned by the update.
+ */
+export const completeKept: Statement = {
+  name: 'complete-kept',
+  text: `with found as materialized (
+      select i.*, t.ctid as location, t.state, t.letter_id, t.created_at, t.lease_deadline
+      from unnest($1::int4[], $2::int4[], $3::int4[], $4::text[], $5::int8[], $6::int8[])
+          as i(command, queue_id, partition, id, ended_at, due_at)
+        left join lateral (
+          select f.ctid, f.state, f.letter_id, f.created_at, f.lease_deadline from redrive.items_live f
+          where f.queue_id = i.queue_id and f.partition = i.partition and f.id = i.id offset 0
+        ) t on true
+    ), refused as materialized (
+      select distinct command from found where state is distinct from ${leased}
+    ), accepted as materialized (
+      select location, queue_id, partition, ended_at, due_at, created_at, lease_deadline from found
+      where command not in (select command from refused) and not exists (select from found where letter_id is not null)
+    ), kept as (
+      update redrive.items_live t set state = ${done}, updated_at = a.ended_at, ended_at = a.ended_at,
+        due_at = a.due_at, lease_holder = null, lease_deadline = null
+      from accepted a where t.ctid = a.location and t.state = ${leased} returning 1
+    )
+    select null::int4 as command, null::text as id, null::int2 as state, null::int4 as queue_id,
+      null::int4 as partition, redrive.expect_rows((select count(*) from kept), (select count(*) from accepted)) as n,
+      null::numeric as created, null::numeric as leased, exists (select from found where letter_id is not null) as has_redrive
+    union all
+    select f.command, f.id, f.state, null, null, null, null, null, null
+    from found f where f.state is distinct from ${leased}
+    union all
+    select null, null, null, queue_id, partition, count(*), sum(created_at / 1000), sum(lease_deadline / 1000), null
+    from accepted group by queue_id, partition`,
 }
 
 /**
@@ -120,7 +156,8 @@ export async function tryCompleteAlone(
   commands: readonly Complete[],
 ): Promise<SettleResult[] | undefined> {
   const requests = await store.queueCache.getForEach(store.connections, commands)
-  if (!arePlain(requests, store.queueCache)) return undefined
+  if (!arePlain(requests, store.queueCache) || requests.some(({ queueRow }) => isKept(queueRow)))
+    return undefined
   const queues = [...new Set(requests.map(({ queueRow }) => queueRow))]
   const named = toColumns(requests)
   const locations = store.cursors.rowLocations.takeAll(named.ids)
@@ -137,7 +174,7 @@ export async function tryCompleteAlone(
     store.slots.settle,
     ...(locations === undefined ? [] : [encodeTids(locations.sort((left, right) => left - right))]),
   ])
-  return commands.map(toSettled)
+  return commands.map((command) => toSettled(command, false))
 }
 
 /** The items of the commands, column by column. `commands`: the index of each item's command. */
@@ -172,6 +209,7 @@ export async function tryCompletePlain(
     requests.push({ command, queueRow })
   }
   if (!arePlain(requests, transaction.queueCache)) return undefined
+  const areKept = requests.some(({ queueRow }) => isKept(queueRow))
   const { results, sums, hasRedrive } = await completeOrRefuse(transaction.connection, requests)
   if (hasRedrive) {
     for (const { queueRow } of requests) transaction.queueCache.recordRedrives(queueRow.id)
@@ -179,21 +217,26 @@ export async function tryCompletePlain(
   }
   for (const { queueId, partition, count, createdMs, leaseMs } of sums) {
     transaction.countChanges.add(queueId, partition, 'leased', -count)
-    transaction.countChanges.add(queueId, partition, 'completed', count)
+    transaction.countChanges.add(queueId, partition, areKept ? 'done' : 'completed', count)
     transaction.countChanges.addSums(queueId, partition, -createdMs, -leaseMs)
   }
   return results
 }
 
+function isKept({ queue }: QueueRow): boolean {
+  return queue.doneRetentionUs > 0
+}
+
 /**
- * Whether no queue can have letters, done items or redrives, and no item is named twice: an item is settled
- * by the first command that names it, and refused to the second.
+ * Whether no queue can have letters or redrives, all of them keep done items or none does, and no item is
+ * named twice: an item is settled by the first command that names it, and refused to the second.
  */
 function arePlain(requests: readonly CompleteRequest[], queueCache: QueueCache): boolean {
+  const [first] = requests
   const seen = new Set<string>()
   for (const { command, queueRow } of requests) {
-    if (queueRow.isLetterStore || queueRow.queue.doneRetentionUs > 0 || queueCache.hasRedrives(queueRow.id))
-      return false
+    if (queueRow.isLetterStore || queueCache.hasRedrives(queueRow.id)) return false
+    if (first !== undefined && isKept(queueRow) !== isKept(first.queueRow)) return false
     for (const id of command.ids) if (seen.size === seen.add(id).size) return false
   }
   return seen.size > 0
@@ -206,18 +249,27 @@ async function completeOrRefuse(
   requests: readonly CompleteRequest[],
 ): Promise<Completed> {
   const items = toColumns(requests)
-  const rows = await connection.query(completePlain, [
+  const areKept = requests.some(({ queueRow }) => isKept(queueRow))
+  const ofEach = <T>(read: (request: CompleteRequest) => T) =>
+    items.commands.map((command) => read(requests[command] as CompleteRequest))
+  const rows = await connection.query(areKept ? completeKept : completePlain, [
     encodeInt4s(items.commands),
     encodeInt4s(items.queueIds),
     encodeInt4s(items.partitions),
     encodeTexts(items.ids),
+    ...(areKept
+      ? [
+          encodeInt8s(ofEach(({ command }) => command.now)),
+          encodeInt8s(ofEach(({ command, queueRow }) => computeDoneDueAt(command.now, queueRow.queue))),
+        ]
+      : []),
   ])
   const refusals = new Map<number, Map<string, SettleRefusal['refusal']>>()
   for (const { command, id, refusal } of rows.filter((row) => row.command !== null).map(toRefusal)) {
     refusals.set(command, (refusals.get(command) ?? new Map()).set(id, refusal))
   }
   return {
-    results: requests.map(({ command }, index) => toResult(command, refusals.get(index))),
+    results: requests.map(({ command }, index) => toResult(command, refusals.get(index), areKept)),
     sums: rows.filter((row) => row.queue_id !== null).map(toCompletedSums),
     hasRedrive: rows.some((row) => row.has_redrive === true),
   }
@@ -268,8 +320,9 @@ function toColumns(requests: readonly CompleteRequest[]): ItemColumns {
 function toResult(
   command: Complete,
   refused: ReadonlyMap<string, SettleRefusal['refusal']> | undefined,
+  areKept: boolean,
 ): SettleResult {
-  if (refused === undefined) return toSettled(command)
+  if (refused === undefined) return toSettled(command, areKept)
   const listed = command.ids.flatMap((id) => {
     const refusal = refused.get(id)
     return refusal === undefined ? [] : [{ id, refusal }]
@@ -277,6 +330,6 @@ function toResult(
   return { isSettled: false, refused: listed }
 }
 
-function toSettled(command: Complete): SettleResult {
-  return { isSettled: true, changes: command.ids.map((id) => changeByComplete(command, id)) }
+function toSettled(command: Complete, areKept: boolean): SettleResult {
+  return { isSettled: true, changes: command.ids.map((id) => changeByComplete(command, id, areKept)) }
 }

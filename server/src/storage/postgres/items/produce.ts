@@ -81,6 +81,13 @@ const produceAlike = produceWith('produce-alike', (first) => ({
 
 /** The new ids of one partition. */
 type IdRange = { queueRow: QueueRow; partition: number; idMin: string; idMax: string }
+type PlacedProduce = Readonly<{ command: Produce; queueRow: QueueRow }>
+
+/**
+ * How often the statement is sent. Another server may have reserved later ids since these were chosen: ids of
+ * a later time are greater, and a second statement is much cheaper than a transaction that locks first.
+ */
+const attemptsMax = 2
 
 /** Undefined, with nothing stored, if one statement is not enough. */
 export async function tryProduceAlone(
@@ -92,8 +99,29 @@ export async function tryProduceAlone(
   )
     return undefined
   const requests = await store.queueCache.getForEach(store.connections, commands)
-  // From here on there is no `await` until the statement is sent, so statements are sent in the order of
-  // their ids.
+  for (let attempt = 1; attempt <= attemptsMax; attempt++) {
+    // There is no `await` until the statement is sent, so statements are sent in the order of their ids.
+    const prepared = prepareProduces(store, requests, attempt === 1 ? 0 : store.clock.now())
+    if (prepared.rows.length === 0) return undefined
+    if (await sendProduces(store, prepared)) return prepared.results
+  }
+  for (const { queueRow } of requests) store.queueCache.invalidate(queueRow.queue.name)
+  return undefined
+}
+
+type PreparedProduces = Readonly<{
+  ranges: ReadonlyMap<string, IdRange>
+  countChanges: CountChanges
+  rows: readonly StoredItem[]
+  results: ProduceResult[]
+}>
+
+/** `idsFrom`: the ids are at least of this time. */
+function prepareProduces(
+  store: StoreContext,
+  requests: readonly PlacedProduce[],
+  idsFrom: number,
+): PreparedProduces {
   const ranges = new Map<string, IdRange>()
   const countChanges = new CountChanges()
   const rows: StoredItem[] = []
@@ -102,7 +130,8 @@ export async function tryProduceAlone(
     const key = `${queueRow.id}/${command.partition}`
     const range = ranges.get(key)
     const last = range?.idMax ?? store.queueCache.getLastId(queueRow, command.partition)
-    const ids = createKsuids(last, command.now, command.items.length, store.random)
+    const at = Math.max(command.now, idsFrom)
+    const ids = createKsuids(last, at, command.items.length, store.random)
     results.push(toResult(command, queueRow, ids))
     const [first, newest] = [ids[0], ids.at(-1)]
     if (first === undefined || newest === undefined) continue
@@ -113,7 +142,14 @@ export async function tryProduceAlone(
     store.queueCache.setLastId(queueRow.id, command.partition, newest)
     rows.push(...createRows(countChanges, queueRow, command, ids))
   }
-  if (rows.length === 0) return undefined
+  return { ranges, countChanges, rows, results }
+}
+
+/** False: nothing was stored. */
+async function sendProduces(
+  store: StoreContext,
+  { ranges, countChanges, rows }: PreparedProduces,
+): Promise<boolean> {
   const reserved = [...ranges.values()].sort(
     (left, right) => left.queueRow.id - right.queueRow.id || left.partition - right.partition,
   )
@@ -129,11 +165,7 @@ export async function tryProduceAlone(
     store.slots.produce,
     reserved.length,
   ])
-  if (outcome?.[0] !== 't') {
-    for (const { queueRow } of reserved) store.queueCache.invalidate(queueRow.queue.name)
-    return undefined
-  }
-  return results
+  return outcome?.[0] === 't'
 }
 
 export const insertLive: Statement = { name: 'insert-live', text: insertSql('items_live') }

@@ -3,6 +3,7 @@ import type { Item, Leased } from '../../../core/items/item.ts'
 import { changeByComplete, changeByExtend, type ItemChange } from '../../../core/items/plan-transition.ts'
 import {
   complete as completed,
+  computeDoneDueAt,
   correctLease,
   firstDeadline,
   leasesOfStep,
@@ -27,13 +28,15 @@ import { itemColumnList, stateCodes, toItem } from './rows.ts'
 import { rewriteRow } from './write-rows.ts'
 
 /**
- * An item is plain if it is leased, no letter and no redrive. A plain item is deleted when it is completed,
- * so its payload need not be read.
+ * An item is plain if it is leased, no letter and no redrive. A plain item is deleted or kept as done when it
+ * is completed, so neither its payload nor its other columns need to be read.
  */
 const plainSql = `select rowid, created_at, lease_deadline,
     state = ${stateCodes.leased} and origin is null and letter_id is null as is_plain
   from items where queue_id = ? and partition = ? and id = ?`
 const deleteSql = 'delete from items where rowid = ?'
+const keepSql = `update items set state = ${stateCodes.done}, updated_at = ?, ended_at = ?, lease_holder = null,
+    lease_deadline = null, due_at = ? where rowid = ?`
 
 export function complete(transaction: Transaction, command: Complete): SettleResult {
   return (
@@ -44,24 +47,27 @@ export function complete(transaction: Transaction, command: Complete): SettleRes
   )
 }
 
-/** Undefined, with nothing changed, if an item is not plain or the queue keeps its done items. */
+/** Undefined, with nothing changed, if an item is not plain. */
 function tryCompletePlain(transaction: Transaction, command: Complete): SettleResult | undefined {
   const { database, queueCache, countChanges } = transaction
-  const { partition, ids } = command
+  const { partition, ids, now } = command
   const queueRow = queueCache.getWithPartition(command.queue, partition)
-  if (queueRow.queue.doneRetentionUs > 0 || new Set(ids).size < ids.length) return undefined
+  if (new Set(ids).size < ids.length) return undefined
   const rows: Values[] = []
   for (const id of ids) {
     const row = database.getArray(plainSql, queueRow.id, partition, id)
     if (row === undefined || readNumber(row, 3) !== 1) return undefined
     rows.push(row)
   }
+  const isKept = queueRow.queue.doneRetentionUs > 0
+  const dueAt = computeDoneDueAt(now, queueRow.queue)
   for (const row of rows) {
-    database.run(deleteSql, readNumber(row, 0))
+    if (isKept) database.run(keepSql, now, now, dueAt, readNumber(row, 0))
+    else database.run(deleteSql, readNumber(row, 0))
     countChanges.removeLeased(queueRow.id, partition, readNumber(row, 1), readNumber(row, 2))
   }
-  countChanges.add(queueRow.id, partition, 'completed', rows.length)
-  return { isSettled: true, changes: ids.map((id) => changeByComplete(command, id)) }
+  countChanges.add(queueRow.id, partition, isKept ? 'done' : 'completed', rows.length)
+  return { isSettled: true, changes: ids.map((id) => changeByComplete(command, id, isKept)) }
 }
 
 export function retry(transaction: Transaction, command: Retry): SettleResult {
