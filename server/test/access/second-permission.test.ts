@@ -81,4 +81,46 @@ describeKeysServer('calls that need two permissions', 'SQLite memory', {}, (serv
     expect([refused.status, refused.body.error.code]).toEqual([404, 'LETTER_NOT_FOUND'])
     expect((await redrive('north')).status).toBe(200)
   })
+
+  it('a campaign can be stopped, but not started again or made faster, without what it does to its letters', async () => {
+    const admin = bearer(server.adminKey)
+    const letter = { original_topic: 'north-work', original_value: 'x', error_details: { message: 'm' } }
+    const captured = { queue: 'north-dead', letters: [letter, letter, letter] }
+    expect((await server.request('POST', '/api/v1/letters', captured, admin)).status).toBe(200)
+    const spec = { name: 'n', reason: 'r', action: 'discard', filter: { queue: 'north-dead' } }
+    const created = await server.request(
+      'POST',
+      '/api/v1/campaigns',
+      { ...spec, rate_per_second: 0.001, canary_count: 0 },
+      admin,
+    )
+    const path = `/api/v1/campaigns/${created.body.id}`
+    const send = (method: string, action: string, body: object) =>
+      server.request(method, path + action, { ...body, reason: 'r' }, bearer(key))
+    expect((await send('POST', '/pause', {})).status).toBe(200)
+    for (const refused of [
+      await send('POST', '/resume', {}),
+      await send('PATCH', '', { rate_per_second: 100 }),
+    ])
+      expect([refused.status, refused.body.error.code]).toEqual([403, 'ACCESS_DENIED'])
+    expect((await send('POST', '/cancel', {})).status).toBe(200)
+  })
+
+  it('retry-all needs the permission to redrive', async () => {
+    const { key: created, userId } = await server.createKey()
+    const permissions = ['campaign.write', 'letter.read']
+    await server.admin('/v1/roles.create', { namespace: '_system', name: 'starter', permissions })
+    await server.admin('/v1/rolebindings.create', {
+      namespace: '_system',
+      role_name: 'starter',
+      user_id: userId,
+    })
+    for (const path of [
+      '/api/v1/dlq/north-work/retry-all',
+      '/api/v1/dlq/messages/retry-all?topic=north-work',
+    ]) {
+      const refused = await server.request('POST', path, {}, bearer(created))
+      expect([path, refused.status]).toEqual([path, 403])
+    }
+  })
 })

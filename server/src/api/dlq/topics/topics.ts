@@ -75,6 +75,7 @@ const listing = {
 const retrying = {
   method: 'POST',
   permission: 'campaign.write',
+  alsoNeeds: () => 'letter.redrive' as const,
   summary: 'Redrives all PENDING messages of a topic with a campaign.',
   tag: 'dlq',
   dialect: dlqMessages,

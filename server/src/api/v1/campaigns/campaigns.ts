@@ -1,6 +1,7 @@
 /** Routes of campaigns. `events.ts` streams the changes of a campaign. */
 
 import { Type } from 'typebox'
+import type { CampaignSpec } from '../../../letters/letters.ts'
 import { campaignLetterStates } from '../../../storage/contract/campaigns.ts'
 import { createAttribution } from '../../http/attribution.ts'
 import { abortOnDisconnect } from '../../http/connections/client-disconnect.ts'
@@ -20,7 +21,7 @@ import {
   readCampaignSpec,
 } from './campaign-spec.ts'
 import { CampaignReport, CampaignView, viewCampaign, viewReport } from './campaign-view.ts'
-import { findCampaign } from './find-campaign.ts'
+import { findActionPermission, findCampaign, requireAction } from './find-campaign.ts'
 
 const tag = 'campaigns'
 export const CampaignParams = Type.Object({
@@ -103,8 +104,7 @@ export const campaignRoutes = [
     operationId: 'createCampaign',
     errors: ['TARGET_INVALID', 'SELECTION_CHANGED', 'KAFKA_TOPIC_SHARED', 'KAFKA_UNAVAILABLE'],
     permission: 'campaign.write',
-    alsoNeeds: (request) =>
-      (request.body as { action?: unknown }).action === 'discard' ? 'letter.discard' : 'letter.redrive',
+    alsoNeeds: (request) => findActionPermission((request.body as Pick<CampaignSpec, 'action'>).action),
     summary: 'Starts a campaign: stores its set of letters, then redrives or discards them.',
     tag,
     dialect: v1,
@@ -179,7 +179,7 @@ export const campaignRoutes = [
       const letters = context.letters()
       const { id } = request.params
       const changes = readCampaignChanges(request.body)
-      await findCampaign(letters, id)
+      requireAction(request.caller, await findCampaign(letters, id))
       return viewCampaign(
         await letters.campaigns.adjust(id, changes, createAttribution(request, request.body.reason)),
       )
@@ -261,7 +261,9 @@ export const campaignRoutes = [
       handler: async (request, _reply, context) => {
         const { campaigns } = context.letters()
         const { id } = request.params
-        await findCampaign({ campaigns }, id)
+        const campaign = await findCampaign({ campaigns }, id)
+        // Everyone with campaign.write can stop a campaign.
+        if (action === 'resume') requireAction(request.caller, campaign)
         return viewCampaign(await campaigns[action](id, createAttribution(request, request.body.reason)))
       },
     }),
