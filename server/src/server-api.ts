@@ -2,10 +2,11 @@ import { createApi } from './api/create-api.ts'
 import { toDlqLimits } from './api/dlq/limits.ts'
 import { toHttpLimits } from './api/http/connections/http-limits.ts'
 import { routes } from './api/routes.ts'
-import { createTestHookRoutes } from './api/test-hooks/routes.ts'
+import { createTestHookRoutes, type TestHooks } from './api/test-hooks/routes.ts'
 import { toGateway } from './config/webhook-gateway.ts'
 import { toDate } from './core/time/instant.ts'
 import type { Kafka } from './drivers/kafka/kafka.ts'
+import type { Alerts } from './ops/alerts/alerts.ts'
 import { readHealth } from './ops/health/health.ts'
 import { labelValuesMax } from './ops/metrics/labelled-totals.ts'
 import { readLetterFigures } from './ops/metrics/letter-metrics.ts'
@@ -38,6 +39,7 @@ export function createServerApi(
   { reconciler, letterLoops }: BackgroundLoops,
   kafka: Kafka,
   watching: Watching,
+  alerts: Alerts,
   clock: ServerClock,
   tls: ServerTls | undefined,
   traced: ServerTracing | undefined,
@@ -74,6 +76,7 @@ export function createServerApi(
     access,
     kafka,
     watching,
+    alerts,
     health: () => readHealth([...checks, ...kafka.health().map(toKafkaCheck)], version),
     createMetrics: (countConnections) =>
       createMetrics({
@@ -98,8 +101,23 @@ export function createServerApi(
     ...createApiAccess(settings, access, (reason) => accessTotals.internal.add(reason, 1)),
     ...(tls !== undefined && { certificate: tls.certificate }),
     ...(settings['test.hooks'] && {
-      routes: [...routes, ...createTestHookRoutes({ ...clock, advanceLetters: letterLoops.advance })],
+      routes: [...routes, ...createTestHookRoutes(toTestHooks(clock, letterLoops, watching, alerts))],
     }),
     log,
   })
+}
+
+/** Everything that is due by the time of the clock is done when `advanceLetters` resolves. */
+function toTestHooks(
+  clock: ServerClock,
+  letterLoops: BackgroundLoops['letterLoops'],
+  watching: Watching,
+  alerts: Alerts,
+): TestHooks {
+  const advanceLetters = async (): Promise<void> => {
+    await letterLoops.advance()
+    await watching.pass()
+    await alerts.pass()
+  }
+  return { ...clock, advanceLetters }
 }

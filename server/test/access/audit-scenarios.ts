@@ -21,6 +21,8 @@ export interface ScenarioTools {
   queue(more?: object): Promise<string>
   /** A dead queue with letters; each has a group of its own. */
   letters(count: number): Promise<Readonly<{ dead: string; ids: readonly string[] }>>
+  /** The id of an alert that fires. */
+  alert(): Promise<string>
   readLastModified(path: string): Promise<string>
 }
 
@@ -407,6 +409,37 @@ const letterScenarios: readonly Scenario[] = [
   },
 ]
 
+const aRule = { condition: { type: 'count-drift' } }
+const alertScenarios: readonly Scenario[] = [
+  ...(['acknowledge', 'resolve', 'mute'] as const).map(
+    (verb): Scenario => ({
+      route: `POST /api/v1/alerts/{id}/${verb}`,
+      action: `alert.${verb}`,
+      reason,
+      prepare: async ({ alert }) => ({
+        path: `/api/v1/alerts/${await alert()}/${verb}`,
+        body: verb === 'mute' ? { until: '2099-01-01T00:00:00Z' } : {},
+      }),
+    }),
+  ),
+  {
+    route: 'PUT /api/v1/alerts/rules/{name}',
+    action: 'alert-rule.create',
+    reason,
+    prepare: async ({ name }) => ({ path: `/api/v1/alerts/rules/${name('rule')}`, body: aRule }),
+  },
+  {
+    route: 'DELETE /api/v1/alerts/rules/{name}',
+    action: 'alert-rule.delete',
+    reason,
+    prepare: async ({ name, call }) => {
+      const path = `/api/v1/alerts/rules/${name('rule')}`
+      await call('PUT', path, aRule)
+      return { path, body: {} }
+    },
+  },
+]
+
 const groupScenarios: readonly Scenario[] = [
   {
     route: 'PATCH /api/v1/groups/{id}',
@@ -591,6 +624,7 @@ export const scenarios: readonly Scenario[] = [
   ...accessScenarios,
   ...letterScenarios,
   ...groupScenarios,
+  ...alertScenarios,
   ...campaignScenarios,
   ...webhookScenarios,
   ...workerScenarios,

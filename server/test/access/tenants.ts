@@ -22,6 +22,7 @@ import { createMetrics } from '../../src/ops/metrics/metrics.ts'
 import { createPushMetrics } from '../../src/ops/metrics/push-metrics.ts'
 import { createStoreWriteTimes } from '../../src/ops/metrics/store-write-times.ts'
 import type { Storage } from '../../src/storage/contract/storage.ts'
+import { createTestAlerts } from '../alerts/test-alerts.ts'
 import { noWatching } from '../http/no-watching.ts'
 import { createReadableLog, testSettings } from '../http/test-server.ts'
 
@@ -57,8 +58,12 @@ export type TenantApi = Readonly<{
     path: string,
     body?: unknown,
   ): Promise<Readonly<{ status: number; text: string }>>
+  /** Evaluates the rules of alerts. */
+  checkAlerts(): Promise<void>
   stop(): Promise<void>
 }>
+
+const noKafka = { clusters: [], health: () => [], listFigures: () => [], listReaders: async () => [] }
 
 export async function startTenantApi(storage: Storage): Promise<TenantApi> {
   const { log, lines } = createReadableLog()
@@ -67,6 +72,7 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
   const letters = createLetters({ storage, engine, clock })
   const access = createAccess({ storage, engine, clock, sessionMs: 60_000, failedAttemptsMax: 100 })
   const webhooks = createTestWebhooks(storage, engine)
+  const alerts = createTestAlerts(storage, engine, { clock })
   const { app, drain } = await createApi({
     version: '0.0.0-test',
     clock,
@@ -78,24 +84,11 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
     letters: () => letters,
     access: () => access,
     webhooks: () => webhooks,
-    kafka: { clusters: [], health: () => [], listFigures: () => [], listReaders: async () => [] },
+    kafka: noKafka,
+    alerts,
     watching: createTestWatching(engine, clock),
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
-    createMetrics: (countConnections) =>
-      createMetrics({
-        version: '0.0.0-test',
-        storeKind: 'memory',
-        isStoreUp: () => true,
-        readCounts: async () => [],
-        readLetters: async () => ({ letters: [], classes: new Map(), campaigns: [] }),
-        letterTotals: createLetterTotals(),
-        storeWrites: createStoreWriteTimes(),
-        pushes: createPushMetrics(),
-        readDispatch: () => undefined,
-        countConnections,
-        readClockOffsetSeconds: () => null,
-        getReconcileState: () => ({ at: null, differences: 0, differencesTotal: 0 }),
-      }),
+    createMetrics: createTestMetrics,
     isLocalOnly: true,
     authorize,
     log,
@@ -122,6 +115,7 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
       if (response.status === 500) throw new Error(JSON.stringify(lines.slice(-3)))
       return { status: response.status, text }
     },
+    checkAlerts: alerts.pass,
     stop: async () => {
       await drain.stop(0)
       await app.close()
@@ -130,6 +124,22 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
     },
   }
 }
+
+const createTestMetrics: Parameters<typeof createApi>[0]['createMetrics'] = (countConnections) =>
+  createMetrics({
+    version: '0.0.0-test',
+    storeKind: 'memory',
+    isStoreUp: () => true,
+    readCounts: async () => [],
+    readLetters: async () => ({ letters: [], classes: new Map(), campaigns: [] }),
+    letterTotals: createLetterTotals(),
+    storeWrites: createStoreWriteTimes(),
+    pushes: createPushMetrics(),
+    readDispatch: () => undefined,
+    countConnections,
+    readClockOffsetSeconds: () => null,
+    getReconcileState: () => ({ at: null, differences: 0, differencesTotal: 0 }),
+  })
 
 /** Records heartbeats; each tenant has a finding. */
 function createTestWatching(engine: Engine, clock: Clock): ApiContext['watching'] {

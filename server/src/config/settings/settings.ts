@@ -1,4 +1,5 @@
 import { tlsModes } from '../../storage/contract/tls.ts'
+import { alertSettings } from '../alert-settings.ts'
 import { deliverySettings } from '../delivery-settings.ts'
 import { maskStore } from '../store/store-text.ts'
 import { tracingSettings } from '../tracing-settings.ts'
@@ -425,6 +426,7 @@ export const settingsTable = {
     sentence: 'The longest wait between two attempts to reach a Kafka cluster that does not respond.',
   }),
   ...watchingSettings,
+  ...alertSettings,
   ...deliverySettings,
   ...webhookSettings,
   ...tracingSettings,
