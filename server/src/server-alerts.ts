@@ -25,6 +25,7 @@ export function createServerAlerts(
   { connection, engine }: StoreParts,
   kafka: Kafka,
   watching: Watching,
+  notifier: NotificationQueue,
   clock: ServerClock,
   owner: string,
 ): AlertLoop {
@@ -38,7 +39,7 @@ export function createServerAlerts(
   const alerts = createAlerts({
     storage,
     engine,
-    notifications: () => noNotifications,
+    notifications: () => notifier,
     clock,
     owner,
     lockUs: Math.max(lockPasses * intervalMs * usPerMs, lockUsMin),
@@ -68,12 +69,6 @@ export function createServerAlerts(
       await alerts.close().catch(() => undefined)
     },
   }
-}
-
-const noNotifications: NotificationQueue = {
-  prepare: async () => undefined,
-  toCommands: () => [],
-  listChannels: async () => [],
 }
 
 function listTopics(kafka: Kafka): TopicFact[] {
