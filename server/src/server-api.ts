@@ -2,10 +2,11 @@ import { createApi } from './api/create-api.ts'
 import { toDlqLimits } from './api/dlq/limits.ts'
 import { toHttpLimits } from './api/http/connections/http-limits.ts'
 import { routes } from './api/routes.ts'
-import { createTestHookRoutes } from './api/test-hooks/routes.ts'
+import { createTestHookRoutes, type TestHooks } from './api/test-hooks/routes.ts'
 import { toGateway } from './config/webhook-gateway.ts'
 import { toDate } from './core/time/instant.ts'
 import type { Kafka } from './drivers/kafka/kafka.ts'
+import type { Alerts } from './ops/alerts/alerts.ts'
 import { readHealth } from './ops/health/health.ts'
 import { labelValuesMax } from './ops/metrics/labelled-totals.ts'
 import { readLetterFigures } from './ops/metrics/letter-metrics.ts'
@@ -15,6 +16,7 @@ import { createApiAccess, type ServerTls } from './server-access.ts'
 import type { ServerClock } from './server-clock.ts'
 import { listLags, toKafkaCheck } from './server-kafka.ts'
 import type { BackgroundLoops } from './server-loops.ts'
+import type { NotifyParts } from './server-notify.ts'
 import type { ServerOptions } from './server-options.ts'
 import type { StoreParts } from './server-store.ts'
 import type { ServerTracing } from './server-tracing.ts'
@@ -38,6 +40,8 @@ export function createServerApi(
   { reconciler, letterLoops }: BackgroundLoops,
   kafka: Kafka,
   watching: Watching,
+  { notifier, notificationMetrics }: NotifyParts,
+  alerts: Alerts,
   clock: ServerClock,
   tls: ServerTls | undefined,
   traced: ServerTracing | undefined,
@@ -74,6 +78,8 @@ export function createServerApi(
     access,
     kafka,
     watching,
+    notifier,
+    alerts,
     health: () => readHealth([...checks, ...kafka.health().map(toKafkaCheck)], version),
     createMetrics: (countConnections) =>
       createMetrics({
@@ -86,6 +92,7 @@ export function createServerApi(
         accessTotals,
         storeWrites,
         pushes: pushMetrics,
+        notifications: notificationMetrics,
         ...(traced !== undefined && { spans: traced.metrics }),
         readDeadJobs: async () => connection.storage().listConsumerCounts(),
         readDispatch: () => peekWebhooks()?.dispatcher.counts(),
@@ -98,8 +105,23 @@ export function createServerApi(
     ...createApiAccess(settings, access, (reason) => accessTotals.internal.add(reason, 1)),
     ...(tls !== undefined && { certificate: tls.certificate }),
     ...(settings['test.hooks'] && {
-      routes: [...routes, ...createTestHookRoutes({ ...clock, advanceLetters: letterLoops.advance })],
+      routes: [...routes, ...createTestHookRoutes(toTestHooks(clock, letterLoops, watching, alerts))],
     }),
     log,
   })
+}
+
+/** Everything that is due by the time of the clock is done when `advanceLetters` resolves. */
+function toTestHooks(
+  clock: ServerClock,
+  letterLoops: BackgroundLoops['letterLoops'],
+  watching: Watching,
+  alerts: Alerts,
+): TestHooks {
+  const advanceLetters = async (): Promise<void> => {
+    await letterLoops.advance()
+    await watching.pass()
+    await alerts.pass()
+  }
+  return { ...clock, advanceLetters }
 }

@@ -13,11 +13,13 @@ import type { Kafka } from './drivers/kafka/kafka.ts'
 import type { Logger } from './ops/log/log.ts'
 import type { MetricReport } from './ops/metrics/combined-metrics.ts'
 import { checkHost, createTlsLoop, readTls, toIdentityProvider } from './server-access.ts'
+import { type AlertLoop, createServerAlerts } from './server-alerts.ts'
 import { createServerApi } from './server-api.ts'
 import { createServerClock } from './server-clock.ts'
 import { createKafkaDriver } from './server-kafka.ts'
 import { listen, toUrl } from './server-listen.ts'
 import { type BackgroundLoops, createBackgroundLoops } from './server-loops.ts'
+import { createServerNotify, type NotifyParts } from './server-notify.ts'
 import type { ServerOptions } from './server-options.ts'
 import { createStoreParts, type StoreParts } from './server-store.ts'
 import { createServerTracing } from './server-tracing.ts'
@@ -63,12 +65,16 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const kafka = createKafkaDriver(options, parts, clock, traced?.tracing)
   const watchingParts = createServerWatching(options, parts, kafka, clock, owner)
   const { watching, watchingLoop } = watchingParts
+  const notify = createServerNotify(options, parts, clock)
+  const alertLoop = createServerAlerts(options, parts, kafka, watching, notify.notifier, clock, owner)
   const { app, drain, metrics } = await createServerApi(
     options,
     parts,
     loops,
     kafka,
     watching,
+    notify,
+    alertLoop.alerts,
     clock,
     tls,
     traced,
@@ -94,8 +100,10 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     loops.keyUseLoop.start()
     kafka.start()
     watchingLoop.start()
+    notify.notifier.start()
+    alertLoop.start()
   }
-  const stopServer = createStop(app, drain, parts, loops, kafka, watchingParts, log)
+  const stopServer = createStop(app, drain, parts, loops, kafka, watchingParts, notify, alertLoop, log)
   const stop: RunningServer['stop'] = async (graceMs) => {
     void tlsLoop?.stop()
     await stopServer(graceMs)
@@ -111,6 +119,8 @@ function createStop(
   { reconcileLoop, letterLoops, keyUseLoop }: BackgroundLoops,
   kafka: Kafka,
   { watching, watchingLoop }: WatchingParts,
+  { notifier }: NotifyParts,
+  alertLoop: AlertLoop,
   log: Logger,
 ): RunningServer['stop'] {
   let whenStopped: Promise<void> | undefined
@@ -122,6 +132,7 @@ function createStop(
     // Passes in progress finish, and letters release their locks for other servers; then nothing uses the
     // store.
     await kafka.stop()
+    await alertLoop.stop()
     const lettersClosed = letterLoops.stop().then(() => peekLetters()?.close())
     const watchingClosed = watchingLoop.stop().then(() => watching.close())
     const closed = Promise.all([
@@ -152,6 +163,7 @@ function createStop(
       peekWebhooks()
         ?.stop(graceMs)
         .catch(() => undefined),
+      notifier.stop(graceMs).catch(() => undefined),
     ])
     whenStopped ??= finish(drained)
     return whenStopped

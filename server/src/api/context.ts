@@ -2,9 +2,11 @@ import type { IncomingMessage } from 'node:http'
 import type { Access } from '../access/access.ts'
 import type { Clock } from '../core/time/instant.ts'
 import type { Kafka } from '../drivers/kafka/kafka.ts'
+import type { Notifier } from '../drivers/notify/create-notifier.ts'
 import type { Webhooks } from '../drivers/webhook/webhooks.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Letters } from '../letters/letters.ts'
+import type { Alerts } from '../ops/alerts/alerts.ts'
 import type { Health } from '../ops/health/health.ts'
 import type { Logger } from '../ops/log/log.ts'
 import type { Metrics } from '../ops/metrics/metrics.ts'
@@ -43,6 +45,8 @@ export type ApiContext = Readonly<{
   access: () => Access
   kafka: Pick<Kafka, 'clusters' | 'health' | 'listFigures' | 'listReaders'>
   watching: Pick<Watching, 'rules' | 'receive' | 'readFindings' | 'peekReport'>
+  notifier: Pick<Notifier, 'channels' | 'sendTest'>
+  alerts: Pick<Alerts, 'rules' | 'decide'>
   health: () => Health
   metrics: Pick<Metrics, 'contentType' | 'render'>
   /** For the sessions of browsers. */

@@ -3,7 +3,8 @@ import type { Command } from 'commander'
 import type { AddCommand } from './program.ts'
 
 const loadCauses = () => import('./causes.ts')
-const isListed = (name: string): boolean => name === 'config' || name === 'port'
+/** The settings that the commands for a running server show as options. */
+export const isListed = (name: string): boolean => name === 'config' || name === 'port'
 const serverNotes = `
 The command calls a running server: --server, else $REDRIVE_SERVER, else the port of these settings on this machine.`
 
@@ -47,7 +48,7 @@ export function addCausesCommands(program: Command, add: AddCommand): void {
   addServer(merge).option('--reason <text>', 'Why, for the audit log.')
 }
 
-function addServer(command: Command): Command {
+export function addServer(command: Command): Command {
   return command
     .option('--server <url>', 'The server to call. ($REDRIVE_SERVER)')
     .option('--key <key>', 'The key for that server. ($REDRIVE_KEY)')

@@ -2,6 +2,7 @@ import { Command } from 'commander'
 import { type LoadedSettings, loadSettings } from '../config/settings/load-settings.ts'
 import type { SettingName } from '../config/settings/settings.ts'
 import { version } from '../version.ts'
+import { addAlertsCommands } from './alerts-commands.ts'
 import { addCausesCommands } from './causes-commands.ts'
 import type { Context } from './context.ts'
 import { addSettingOptions, readFlags } from './setting-options.ts'
@@ -81,6 +82,7 @@ export function createProgram(context: Context, finish: (exitCode: number) => vo
   archiveCommand.addHelpText('after', storeNotes)
   addAccessCommands(program, add)
   addCausesCommands(program, add)
+  addAlertsCommands(program, add)
   addCheckCommands(program, context, finish)
   addAuditCommands(program.command('audit').description('Check or export the audit log.'), add)
   return program

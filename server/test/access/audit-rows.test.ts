@@ -99,6 +99,11 @@ describe('audit rows', () => {
       const captured = await tools.call('POST', '/api/v1/letters', { queue: dead, letters })
       return { dead, ids: captured.letters.map(({ id }: { id: string }) => id) }
     },
+    alert: async () => {
+      const { dead } = await tools.letters(1)
+      await api.checkAlerts()
+      return (await tools.call('GET', `/api/v1/alerts?queue=${dead}`)).alerts[0].id
+    },
     readLastModified: async (path) => {
       const response = await fetch(api.url + path, { headers: { 'x-test-tenant': 'admin' } })
       await response.body?.cancel()

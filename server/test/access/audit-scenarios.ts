@@ -21,6 +21,8 @@ export interface ScenarioTools {
   queue(more?: object): Promise<string>
   /** A dead queue with letters; each has a group of its own. */
   letters(count: number): Promise<Readonly<{ dead: string; ids: readonly string[] }>>
+  /** The id of an alert that fires. */
+  alert(): Promise<string>
   readLastModified(path: string): Promise<string>
 }
 
@@ -53,6 +55,7 @@ export const withoutAudit: Readonly<Record<string, string>> = {
   'POST /channel/{channelId}/broadcast': 'the work of a channel',
   'POST /api/v1/workers/heartbeat': 'the work of workers',
   'POST /api/v1/webhooks/{channel}/{consumer}/test': 'sends a test message, and changes nothing',
+  'POST /api/v1/alerts/channels/{name}/test': 'sends a test message, and changes nothing',
   'POST /channel/{channelId}/consumer/{consumerId}/job/{jobId}': 'the work of a pull consumer',
 }
 
@@ -407,6 +410,60 @@ const letterScenarios: readonly Scenario[] = [
   },
 ]
 
+const aChannel = { kind: 'slack', settings: { url: 'https://hooks.slack.com/services/T0' } }
+const alertChannelScenarios: readonly Scenario[] = [
+  {
+    route: 'PUT /api/v1/alerts/channels/{name}',
+    action: 'alert-channel.create',
+    reason,
+    prepare: async ({ name }) => ({
+      path: `/api/v1/alerts/channels/${name('channel')}`,
+      body: aChannel,
+    }),
+  },
+  {
+    route: 'DELETE /api/v1/alerts/channels/{name}',
+    action: 'alert-channel.delete',
+    reason,
+    prepare: async ({ name, call }) => {
+      const path = `/api/v1/alerts/channels/${name('channel')}`
+      await call('PUT', path, aChannel)
+      return { path, body: {} }
+    },
+  },
+]
+
+const aRule = { condition: { type: 'count-drift' } }
+const alertScenarios: readonly Scenario[] = [
+  ...(['acknowledge', 'resolve', 'mute'] as const).map(
+    (verb): Scenario => ({
+      route: `POST /api/v1/alerts/{id}/${verb}`,
+      action: `alert.${verb}`,
+      reason,
+      prepare: async ({ alert }) => ({
+        path: `/api/v1/alerts/${await alert()}/${verb}`,
+        body: verb === 'mute' ? { until: '2099-01-01T00:00:00Z' } : {},
+      }),
+    }),
+  ),
+  {
+    route: 'PUT /api/v1/alerts/rules/{name}',
+    action: 'alert-rule.create',
+    reason,
+    prepare: async ({ name }) => ({ path: `/api/v1/alerts/rules/${name('rule')}`, body: aRule }),
+  },
+  {
+    route: 'DELETE /api/v1/alerts/rules/{name}',
+    action: 'alert-rule.delete',
+    reason,
+    prepare: async ({ name, call }) => {
+      const path = `/api/v1/alerts/rules/${name('rule')}`
+      await call('PUT', path, aRule)
+      return { path, body: {} }
+    },
+  },
+]
+
 const groupScenarios: readonly Scenario[] = [
   {
     route: 'PATCH /api/v1/groups/{id}',
@@ -591,6 +648,8 @@ export const scenarios: readonly Scenario[] = [
   ...accessScenarios,
   ...letterScenarios,
   ...groupScenarios,
+  ...alertChannelScenarios,
+  ...alertScenarios,
   ...campaignScenarios,
   ...webhookScenarios,
   ...workerScenarios,

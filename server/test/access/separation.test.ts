@@ -19,6 +19,8 @@ type Names = Readonly<{
   campaign: string
   group: number
   source: string
+  alert: string
+  rule: string
   namespace: string
 }>
 
@@ -30,6 +32,8 @@ const unknown: Names = {
   campaign: '2hZr9S0aX1cVbNmLkJhGfDsAqWg',
   group: 987_654,
   source: 'no-such-source',
+  alert: 'no-such-alert',
+  rule: 'no-such-rule',
   namespace: 'nowhere',
 }
 
@@ -92,6 +96,15 @@ describe.each(['SQLite memory', 'PostgreSQL'] as const)('tenants (%s)', needsOf(
     expect(campaign.namespace).toBe(tenant)
     await api.work()
     const groups = await call(tenant, 'GET', '/api/v1/groups')
+    await api.checkAlerts()
+    const { alerts } = await call(tenant, 'GET', `/api/v1/alerts?queue=${dead}`)
+    const rule = `${tenant}-rule`
+    const condition = { type: 'letters', queues: [`secret of ${tenant}`] }
+    await call(tenant, 'PUT', `/api/v1/alerts/rules/${rule}`, { namespace: tenant, condition })
+    // A channel with the name of the rule.
+    const settings = { url: `https://hooks.example.com/${tenant}-path` }
+    const channel = { namespace: tenant, kind: 'slack', settings }
+    await call(tenant, 'PUT', `/api/v1/alerts/channels/${rule}`, channel)
     const [letter = '', archived = ''] = [ids[3], ids[1]]
     return {
       queue,
@@ -101,6 +114,8 @@ describe.each(['SQLite memory', 'PostgreSQL'] as const)('tenants (%s)', needsOf(
       campaign: campaign.id,
       group: groups.groups[0].id,
       source: `${tenant}-source-3`,
+      alert: alerts[0].id,
+      rule,
       namespace: tenant,
     }
   }
@@ -117,7 +132,7 @@ describe.each(['SQLite memory', 'PostgreSQL'] as const)('tenants (%s)', needsOf(
       const isOfSystem = path === '/api/v1/kafka' || path === '/api/v1/webhooks'
       expect(isOfSystem ? [403] : [200, 400], `${path}: ${text}`).toContain(status)
       expect(text, path).not.toMatch(/north/)
-      if (/letters$|groups|queues|campaigns|archive|audit$|dlq$|findings$/.test(path))
+      if (/letters$|groups|queues|campaigns|archive|audit$|dlq$|findings$|alerts/.test(path))
         expect(text, path).toMatch(/south/)
     }
   })
@@ -241,9 +256,12 @@ function createRequest(
   const queue = isLive ? named.queue : named.dead
   const letter = isLive ? named.letter : named.archived
   const isCampaign = row.path.includes('campaign')
-  const id = isCampaign ? named.campaign : row.path.includes('/groups') ? String(named.group) : letter
-  const parameters: Readonly<Record<string, string>> = { name: queue, topic: queue, id }
-  const path = row.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => parameters[name] ?? id)
+  const isAlert = row.path.startsWith('/api/v1/alerts')
+  const item = isAlert ? named.alert : letter
+  const id = isCampaign ? named.campaign : row.path.includes('/groups') ? String(named.group) : item
+  const name = isAlert ? named.rule : queue
+  const parameters: Readonly<Record<string, string>> = { name, topic: queue, id }
+  const path = row.path.replaceAll(/\{(\w+)\}/g, (_, field: string) => parameters[field] ?? id)
   const values: Readonly<Record<string, unknown>> = {
     queue_name: queue,
     queue: named.dead,

@@ -12,6 +12,7 @@ import { grantablePermissions } from '../../src/core/access/permissions.ts'
 import { systemNamespace } from '../../src/core/items/queue.ts'
 import type { Clock } from '../../src/core/time/instant.ts'
 import type { Finding } from '../../src/core/watching/findings.ts'
+import { createChannels } from '../../src/drivers/notify/channels.ts'
 import { createWebhooks, type Webhooks } from '../../src/drivers/webhook/webhooks.ts'
 import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
@@ -22,6 +23,8 @@ import { createMetrics } from '../../src/ops/metrics/metrics.ts'
 import { createPushMetrics } from '../../src/ops/metrics/push-metrics.ts'
 import { createStoreWriteTimes } from '../../src/ops/metrics/store-write-times.ts'
 import type { Storage } from '../../src/storage/contract/storage.ts'
+import { createTestAlerts } from '../alerts/test-alerts.ts'
+import { noNotifier } from '../http/no-notifier.ts'
 import { noWatching } from '../http/no-watching.ts'
 import { createReadableLog, testSettings } from '../http/test-server.ts'
 
@@ -57,8 +60,12 @@ export type TenantApi = Readonly<{
     path: string,
     body?: unknown,
   ): Promise<Readonly<{ status: number; text: string }>>
+  /** Evaluates the rules of alerts. */
+  checkAlerts(): Promise<void>
   stop(): Promise<void>
 }>
+
+const noKafka = { clusters: [], health: () => [], listFigures: () => [], listReaders: async () => [] }
 
 export async function startTenantApi(storage: Storage): Promise<TenantApi> {
   const { log, lines } = createReadableLog()
@@ -67,35 +74,22 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
   const letters = createLetters({ storage, engine, clock })
   const access = createAccess({ storage, engine, clock, sessionMs: 60_000, failedAttemptsMax: 100 })
   const webhooks = createTestWebhooks(storage, engine)
+  const alerts = createTestAlerts(storage, engine, { clock })
   const { app, drain } = await createApi({
     version: '0.0.0-test',
     clock,
     startedAt: new Date(),
     limits: toHttpLimits(testSettings()),
     storeKind: 'memory',
-    storage: () => storage,
-    engine: () => engine,
+    ...createTestNotifier(storage, engine),
     letters: () => letters,
     access: () => access,
     webhooks: () => webhooks,
-    kafka: { clusters: [], health: () => [], listFigures: () => [], listReaders: async () => [] },
+    kafka: noKafka,
+    alerts,
     watching: createTestWatching(engine, clock),
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
-    createMetrics: (countConnections) =>
-      createMetrics({
-        version: '0.0.0-test',
-        storeKind: 'memory',
-        isStoreUp: () => true,
-        readCounts: async () => [],
-        readLetters: async () => ({ letters: [], classes: new Map(), campaigns: [] }),
-        letterTotals: createLetterTotals(),
-        storeWrites: createStoreWriteTimes(),
-        pushes: createPushMetrics(),
-        readDispatch: () => undefined,
-        countConnections,
-        readClockOffsetSeconds: () => null,
-        getReconcileState: () => ({ at: null, differences: 0, differencesTotal: 0 }),
-      }),
+    createMetrics: createTestMetrics,
     isLocalOnly: true,
     authorize,
     log,
@@ -122,6 +116,7 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
       if (response.status === 500) throw new Error(JSON.stringify(lines.slice(-3)))
       return { status: response.status, text }
     },
+    checkAlerts: alerts.pass,
     stop: async () => {
       await drain.stop(0)
       await app.close()
@@ -130,6 +125,32 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
     },
   }
 }
+
+function createTestNotifier(
+  storage: Storage,
+  engine: Engine,
+): Pick<ApiContext, 'storage' | 'engine' | 'notifier'> {
+  const parts = { storage: () => storage, engine: () => engine }
+  const readSecret = async (secret: string): Promise<string> => secret
+  const channels = createChannels<string>({ configured: [], readSecret, ...parts, clock: storage.clock })
+  return { ...parts, notifier: { ...noNotifier, channels } }
+}
+
+const createTestMetrics: Parameters<typeof createApi>[0]['createMetrics'] = (countConnections) =>
+  createMetrics({
+    version: '0.0.0-test',
+    storeKind: 'memory',
+    isStoreUp: () => true,
+    readCounts: async () => [],
+    readLetters: async () => ({ letters: [], classes: new Map(), campaigns: [] }),
+    letterTotals: createLetterTotals(),
+    storeWrites: createStoreWriteTimes(),
+    pushes: createPushMetrics(),
+    readDispatch: () => undefined,
+    countConnections,
+    readClockOffsetSeconds: () => null,
+    getReconcileState: () => ({ at: null, differences: 0, differencesTotal: 0 }),
+  })
 
 /** Records heartbeats; each tenant has a finding. */
 function createTestWatching(engine: Engine, clock: Clock): ApiContext['watching'] {

@@ -47,6 +47,12 @@ export class SettingNode {
     return this.#value.map((value, index) => new SettingNode(value, `${this.path}[${index}]`))
   }
 
+  /** The values of a map as they are given. */
+  fields(): Readonly<Record<string, unknown>> {
+    this.entries()
+    return (this.#value ?? {}) as Readonly<Record<string, unknown>>
+  }
+
   only(names: readonly string[]): void {
     const unknown = this.entries().find(([name]) => !names.includes(name))
     if (unknown !== undefined)

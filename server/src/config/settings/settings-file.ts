@@ -62,6 +62,7 @@ const structured: ReadonlySet<string> = new Set([
   'webhooks.producers',
   'webhooks.channels',
   'webhooks.consumers',
+  'alerts.rules',
 ])
 
 function hasStructure(name: string, target: unknown): boolean {

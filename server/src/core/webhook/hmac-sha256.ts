@@ -18,6 +18,7 @@ const blockBytes = 64
 const digestBytes = 32
 /** The one-shot hash needs a copy of the body. Above this size the copy costs more than it saves. */
 const copiedBytesMax = 16 * 1_024
+const prefixMax = 256
 
 export function createHmacKey(bytes: Uint8Array): HmacKey {
   const block = new Uint8Array(blockBytes)
@@ -27,14 +28,17 @@ export function createHmacKey(bytes: Uint8Array): HmacKey {
   return { bytes, inner: block.map((byte) => byte ^ 0x36), outer }
 }
 
+/** Used again and again: an array of this size per push costs more than its hash. */
+const text = new Uint8Array(blockBytes + prefixMax + copiedBytesMax)
+
 /** The HMAC of `prefix` and then `body`, in base64. `prefix` has only ASCII characters. */
 export function signSha256({ bytes, inner, outer }: HmacKey, prefix: string, body: Uint8Array): string {
-  if (body.length > copiedBytesMax)
+  if (body.length > copiedBytesMax || prefix.length > prefixMax)
     return createHmac('sha256', bytes).update(prefix).update(body).digest('base64')
-  const text = new Uint8Array(blockBytes + prefix.length + body.length)
+  const bodyAt = blockBytes + prefix.length
   text.set(inner)
   for (let at = 0; at < prefix.length; at++) text[blockBytes + at] = prefix.charCodeAt(at)
-  text.set(body, blockBytes + prefix.length)
-  outer.set(hash('sha256', text, 'buffer'), blockBytes)
+  text.set(body, bodyAt)
+  outer.set(hash('sha256', text.subarray(0, bodyAt + body.length), 'buffer'), blockBytes)
   return hash('sha256', outer, 'base64')
 }

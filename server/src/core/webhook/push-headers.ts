@@ -97,6 +97,7 @@ function addMetadata(headers: string[], metadata: PushHeaderValues['metadata']):
 
 /** A value that arrived in a header has one character for each byte already. */
 function toReceivedValue(value: string): string {
+  if (plainValue.test(value)) return value.trim()
   return isByteText(value) ? escapeControls(value).trim() : toHeaderValue(value)
 }
 

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import type { AccessChange } from '../../../src/storage/contract/access.ts'
 import type { PutAlertConfig, StoredAlert } from '../../../src/storage/contract/alerts.ts'
 import { hour, minute, noon } from '../../make.ts'
 import { expectRefusal } from '../support/expect-refusal.ts'
@@ -178,6 +179,20 @@ describeStores('rules and channels of alerts', (given) => {
     expect(await list(['shop'])).toEqual(names)
     expect(await list()).toEqual([...names, 'list-bank'])
     expect(await list([])).toEqual([])
+  })
+
+  it('the alerts, rules and channels of a namespace are deleted with it', async () => {
+    const name = `tenant-${++tests}`
+    const change = async (changed: AccessChange) => {
+      const { version } = await given.storage.readAccessState()
+      await given.run({ op: 'change-access', version, changes: [changed] })
+    }
+    const namespace = { name, description: '', keyTag: '', createdAt: noon }
+    await change({ change: 'put-namespace', namespace })
+    const config = aConfig({ namespace: name })
+    await given.run(config)
+    await change({ change: 'delete-namespace', name })
+    expect(await given.storage.getAlertConfig('channel', config.name)).toBeNull()
   })
 
   it('the number of configs of a kind is limited', async () => {

@@ -13,8 +13,8 @@ export class FigureRecorder {
   readonly #writer: string
   readonly #clock: Clock
   readonly #engine: () => Pick<Engine, 'write'>
-  /** By consumer and minute. */
-  readonly #current = new Map<string, Figures>()
+  /** The present minute of each consumer. */
+  readonly #current = new Map<number, Figures>()
   readonly #changed = new Set<Figures>()
 
   /** `writer`: different for each start of a server. */
@@ -26,11 +26,12 @@ export class FigureRecorder {
 
   count(consumer: number, isDelivered: boolean, latencyMs: number): void {
     const minute = Math.floor(this.#clock.now() / minuteUs) * minuteUs
-    const key = `${consumer}/${minute}`
-    let figures = this.#current.get(key)
-    if (figures === undefined) {
+    let figures = this.#current.get(consumer)
+    // After a step of the clock back, attempts count in the later minute: a minute that starts again at 0
+    // would replace what was stored for it.
+    if (figures === undefined || figures.minute < minute) {
       figures = { consumer, minute, delivered: 0, failed: 0, latencies: newLatencies() }
-      this.#current.set(key, figures)
+      this.#current.set(consumer, figures)
     }
     if (isDelivered) figures.delivered += 1
     else figures.failed += 1
@@ -50,8 +51,8 @@ export class FigureRecorder {
       throw error
     }
     const minute = Math.floor(this.#clock.now() / minuteUs) * minuteUs
-    for (const [key, each] of this.#current) {
-      if (each.minute < minute && !this.#changed.has(each)) this.#current.delete(key)
+    for (const [consumer, each] of this.#current) {
+      if (each.minute < minute) this.#current.delete(consumer)
     }
   }
 }

@@ -36,8 +36,11 @@ export type OutcomeWriterParts = Readonly<{
 }>
 
 const outcomesMax = 1_000
-/** Otherwise one write would copy a message a thousand times if a thousand consumers fail. */
-const payloadBytesMax = 16 * 1_024 * 1_024
+/**
+ * Otherwise one write would copy a message a thousand times if a thousand consumers fail. Less than other
+ * steps write at once (16 MiB): broadcasts wait for these writes.
+ */
+const payloadBytesMax = 4 * 1_024 * 1_024
 /** One batch is written while the next one collects. */
 const writesMax = 2
 const retryMs = 500

@@ -73,6 +73,9 @@ async function changeNamespace(connection: Connection, change: Named<'namespace'
   // The lock on queue definitions (write.ts) keeps other servers from creating a queue now.
   const [queue] = await run(connection, 'select from redrive.queues where namespace = $1 limit 1', [name])
   if (queue !== undefined) throw namespaceInUse(name)
+  // A namespace with this name that is created later must not get the alerts of this one.
+  await run(connection, 'delete from redrive.alerts where namespace = $1', [name])
+  await run(connection, 'delete from redrive.alert_configs where namespace = $1', [name])
   await run(connection, 'delete from redrive.namespaces where name = $1', [name])
 }
 

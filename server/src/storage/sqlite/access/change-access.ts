@@ -70,6 +70,9 @@ function changeNamespace(database: Database, change: Named<'namespace'>): void {
   const { name } = change
   const queue = database.get('select 1 from queues where namespace = ? limit 1', name)
   if (queue !== undefined) throw namespaceInUse(name)
+  // A namespace with this name that is created later must not get the alerts of this one.
+  database.run('delete from alerts where namespace = ?', name)
+  database.run('delete from alert_configs where namespace = ?', name)
   database.run('delete from namespaces where name = ?', name)
 }
 
