@@ -91,6 +91,7 @@ export function createServerApi(
         pushes: pushMetrics,
         ...(traced !== undefined && { spans: traced.metrics }),
         readDeadJobs: async () => connection.storage().listConsumerCounts(),
+        countAlerts: async () => connection.storage().countAlerts(),
         readDispatch: () => peekWebhooks()?.dispatcher.counts(),
         countConnections,
         readClockOffsetSeconds: clockSkew.readOffsetSeconds,

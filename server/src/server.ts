@@ -64,7 +64,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const kafka = createKafkaDriver(options, parts, clock, traced?.tracing)
   const watchingParts = createServerWatching(options, parts, kafka, clock, owner)
   const { watching, watchingLoop } = watchingParts
-  const alertLoop = createServerAlerts(options, parts, kafka, watching, clock, owner)
+  const alertLoop = createServerAlerts(options, parts, kafka, watching, loops.reconciler, clock, owner)
   const { app, drain, metrics } = await createServerApi(
     options,
     parts,
