@@ -1,3 +1,4 @@
+import { type AlertChannelCalls, createAlertChannelCalls } from './alerts/channel-calls.ts'
 import { type CallerParts, createCaller } from './http/caller.ts'
 import { type Clock, systemClock } from './http/clock.ts'
 import { createLineReader } from './http/lines.ts'
@@ -41,6 +42,7 @@ export interface Client
     LetterCalls,
     GroupCalls,
     HeartbeatCalls,
+    AlertChannelCalls,
     CampaignCalls {
   /** Starts a worker that leases items and calls the handler with each, until it is stopped. */
   work(queue: string, handler: Handler, options?: WorkOptions): Worker
@@ -69,6 +71,7 @@ export function createClient(options: ClientOptions = {}): Client {
     ...createLetterCalls(call, lines),
     ...createGroupCalls(call),
     ...createHeartbeatCalls(call),
+    ...createAlertChannelCalls(call),
     ...createCampaignCalls(call, lines),
   }
   return {

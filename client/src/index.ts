@@ -1,3 +1,11 @@
+export type { AlertChannelCalls } from './alerts/channel-calls.ts'
+export type {
+  AlertChannel,
+  AlertChannelKind,
+  AlertChannelSettings,
+  AlertChannelTest,
+  NewAlertChannel,
+} from './alerts/channel-wire.ts'
 export { type Client, type ClientOptions, createClient } from './client.ts'
 export type { CallOptions } from './http/caller.ts'
 export type { Clock } from './http/clock.ts'

@@ -188,6 +188,19 @@ const catalog = {
     hint: 'Change a rule of the configuration in redrive.yaml, and disable a built-in rule with is_enabled: false.',
   },
   ALERT_CHANGED: { status: 409, hint: 'Read the alert again: it was changed at the same time.' },
+  ALERT_CHANNEL_NOT_FOUND: {
+    status: 404,
+    hint: 'Check the name. GET /api/v1/alerts/channels lists all channels.',
+  },
+  ALERT_CHANNEL_EXISTS: { status: 409, hint: 'Choose another name for the channel.' },
+  ALERT_CHANNEL_INVALID: {
+    status: 409,
+    hint: 'Correct the channel in its configuration file, or with PUT /api/v1/alerts/channels/{name}.',
+  },
+  ALERT_CHANNEL_CONFIGURED: {
+    status: 409,
+    hint: 'Change the channel in redrive.yaml (alerts.channels), then restart the server.',
+  },
   ALERT_CONFIG_CHANGED: {
     status: 409,
     hint: 'Read the rule or channel again, then retry. Another request changed it at the same time.',

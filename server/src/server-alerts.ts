@@ -28,6 +28,7 @@ export function createServerAlerts(
   kafka: Kafka,
   watching: Watching,
   reconciler: Reconciler,
+  notifier: NotificationQueue,
   clock: ServerClock,
   owner: string,
 ): AlertLoop {
@@ -41,7 +42,7 @@ export function createServerAlerts(
   const alerts = createAlerts({
     storage,
     engine,
-    notifications: () => noNotifications,
+    notifications: () => notifier,
     clock,
     owner,
     lockUs: Math.max(lockPasses * intervalMs * usPerMs, lockUsMin),
@@ -71,12 +72,6 @@ export function createServerAlerts(
       await alerts.close().catch(() => undefined)
     },
   }
-}
-
-const noNotifications: NotificationQueue = {
-  prepare: async () => undefined,
-  toCommands: () => [],
-  listChannels: async () => [],
 }
 
 function listTopics(kafka: Kafka): TopicFact[] {

@@ -16,6 +16,7 @@ import { createApiAccess, type ServerTls } from './server-access.ts'
 import type { ServerClock } from './server-clock.ts'
 import { listLags, toKafkaCheck } from './server-kafka.ts'
 import type { BackgroundLoops } from './server-loops.ts'
+import type { NotifyParts } from './server-notify.ts'
 import type { ServerOptions } from './server-options.ts'
 import type { StoreParts } from './server-store.ts'
 import type { ServerTracing } from './server-tracing.ts'
@@ -39,6 +40,7 @@ export function createServerApi(
   { reconciler, letterLoops }: BackgroundLoops,
   kafka: Kafka,
   watching: Watching,
+  { notifier, notificationMetrics }: NotifyParts,
   alerts: Alerts,
   clock: ServerClock,
   tls: ServerTls | undefined,
@@ -76,6 +78,7 @@ export function createServerApi(
     access,
     kafka,
     watching,
+    notifier,
     alerts,
     health: () => readHealth([...checks, ...kafka.health().map(toKafkaCheck)], version),
     createMetrics: (countConnections) =>
@@ -89,6 +92,7 @@ export function createServerApi(
         accessTotals,
         storeWrites,
         pushes: pushMetrics,
+        notifications: notificationMetrics,
         ...(traced !== undefined && { spans: traced.metrics }),
         readDeadJobs: async () => connection.storage().listConsumerCounts(),
         countAlerts: async () => connection.storage().countAlerts(),

@@ -19,6 +19,7 @@ import { createServerClock } from './server-clock.ts'
 import { createKafkaDriver } from './server-kafka.ts'
 import { listen, toUrl } from './server-listen.ts'
 import { type BackgroundLoops, createBackgroundLoops } from './server-loops.ts'
+import { createServerNotify, type NotifyParts } from './server-notify.ts'
 import type { ServerOptions } from './server-options.ts'
 import { createStoreParts, type StoreParts } from './server-store.ts'
 import { createServerTracing } from './server-tracing.ts'
@@ -64,13 +65,17 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const kafka = createKafkaDriver(options, parts, clock, traced?.tracing)
   const watchingParts = createServerWatching(options, parts, kafka, clock, owner)
   const { watching, watchingLoop } = watchingParts
-  const alertLoop = createServerAlerts(options, parts, kafka, watching, loops.reconciler, clock, owner)
+  const notify = createServerNotify(options, parts, clock)
+  const { reconciler } = loops
+  const { notifier } = notify
+  const alertLoop = createServerAlerts(options, parts, kafka, watching, reconciler, notifier, clock, owner)
   const { app, drain, metrics } = await createServerApi(
     options,
     parts,
     loops,
     kafka,
     watching,
+    notify,
     alertLoop.alerts,
     clock,
     tls,
@@ -97,9 +102,10 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     loops.keyUseLoop.start()
     kafka.start()
     watchingLoop.start()
+    notify.notifier.start()
     alertLoop.start()
   }
-  const stopServer = createStop(app, drain, parts, loops, kafka, watchingParts, alertLoop, log)
+  const stopServer = createStop(app, drain, parts, loops, kafka, watchingParts, notify, alertLoop, log)
   const stop: RunningServer['stop'] = async (graceMs) => {
     void tlsLoop?.stop()
     await stopServer(graceMs)
@@ -115,6 +121,7 @@ function createStop(
   { reconcileLoop, letterLoops, keyUseLoop }: BackgroundLoops,
   kafka: Kafka,
   { watching, watchingLoop }: WatchingParts,
+  { notifier }: NotifyParts,
   alertLoop: AlertLoop,
   log: Logger,
 ): RunningServer['stop'] {
@@ -158,6 +165,7 @@ function createStop(
       peekWebhooks()
         ?.stop(graceMs)
         .catch(() => undefined),
+      notifier.stop(graceMs).catch(() => undefined),
     ])
     whenStopped ??= finish(drained)
     return whenStopped

@@ -18,6 +18,7 @@ import type {
   WireQueue,
   WireQueuesPage,
 } from '../../client/src/wire.ts'
+import type { alertChannelRoutes } from '../src/api/v1/alerts/channels.ts'
 import type { auditRoutes } from '../src/api/v1/audit/audit.ts'
 import type { campaignRoutes } from '../src/api/v1/campaigns/campaigns.ts'
 import type { causeRoutes } from '../src/api/v1/causes/causes.ts'
@@ -60,6 +61,7 @@ type Routes =
   | (typeof groupingRuleRoutes)[number]
   | (typeof campaignRoutes)[number]
   | (typeof auditRoutes)[number]
+  | (typeof alertChannelRoutes)[number]
 
 /** A route can have several paths: then its `path` is a union. */
 type RouteAt<M extends string, P extends string, R = Routes> =
@@ -160,6 +162,17 @@ export type GroupAndAuditTests = [
 ]
 
 export type CampaignTests = [
+  Expect<
+    SameType<Readonly<{ channels: readonly client.AlertChannel[] }>, Answer<'GET', '/api/v1/alerts/channels'>>
+  >,
+  Expect<SameType<client.AlertChannel, Answer<'PUT', '/api/v1/alerts/channels/{name}'>>>,
+  Expect<
+    ValidRequest<
+      client.NewAlertChannel & Readonly<{ reason?: string }>,
+      Body<'PUT', '/api/v1/alerts/channels/{name}'>
+    >
+  >,
+  Expect<SameType<client.AlertChannelTest, Answer<'POST', '/api/v1/alerts/channels/{name}/test'>>>,
   Expect<SameType<client.CampaignPreview, Answer<'POST', '/api/v1/campaigns/preview'>>>,
   Expect<ValidRequest<client.CampaignPreviewRequest, Body<'POST', '/api/v1/campaigns/preview'>>>,
   Expect<ValidRequest<client.NewCampaign, Body<'POST', '/api/v1/campaigns'>>>,

@@ -25,7 +25,7 @@ export type CallOptions = Readonly<{
 }>
 
 export type Request = Readonly<{
-  method: 'GET' | 'POST' | 'PATCH' | 'PUT'
+  method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
   path: string
   body?: unknown
   headers?: Readonly<Record<string, string>>

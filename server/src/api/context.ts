@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Access } from '../access/access.ts'
 import type { Clock } from '../core/time/instant.ts'
 import type { Kafka } from '../drivers/kafka/kafka.ts'
+import type { Notifier } from '../drivers/notify/create-notifier.ts'
 import type { Webhooks } from '../drivers/webhook/webhooks.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Letters } from '../letters/letters.ts'
@@ -44,6 +45,7 @@ export type ApiContext = Readonly<{
   access: () => Access
   kafka: Pick<Kafka, 'clusters' | 'health' | 'listFigures' | 'listReaders'>
   watching: Pick<Watching, 'rules' | 'receive' | 'readFindings' | 'peekReport'>
+  notifier: Pick<Notifier, 'channels' | 'sendTest'>
   alerts: Pick<Alerts, 'rules' | 'decide'>
   health: () => Health
   metrics: Pick<Metrics, 'contentType' | 'render'>

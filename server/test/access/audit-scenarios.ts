@@ -55,6 +55,7 @@ export const withoutAudit: Readonly<Record<string, string>> = {
   'POST /channel/{channelId}/broadcast': 'the work of a channel',
   'POST /api/v1/workers/heartbeat': 'the work of workers',
   'POST /api/v1/webhooks/{channel}/{consumer}/test': 'sends a test message, and changes nothing',
+  'POST /api/v1/alerts/channels/{name}/test': 'sends a test message, and changes nothing',
   'POST /channel/{channelId}/consumer/{consumerId}/job/{jobId}': 'the work of a pull consumer',
 }
 
@@ -409,6 +410,29 @@ const letterScenarios: readonly Scenario[] = [
   },
 ]
 
+const aChannel = { kind: 'slack', settings: { url: 'https://hooks.slack.com/services/T0' } }
+const alertChannelScenarios: readonly Scenario[] = [
+  {
+    route: 'PUT /api/v1/alerts/channels/{name}',
+    action: 'alert-channel.create',
+    reason,
+    prepare: async ({ name }) => ({
+      path: `/api/v1/alerts/channels/${name('channel')}`,
+      body: aChannel,
+    }),
+  },
+  {
+    route: 'DELETE /api/v1/alerts/channels/{name}',
+    action: 'alert-channel.delete',
+    reason,
+    prepare: async ({ name, call }) => {
+      const path = `/api/v1/alerts/channels/${name('channel')}`
+      await call('PUT', path, aChannel)
+      return { path, body: {} }
+    },
+  },
+]
+
 const aRule = { condition: { type: 'count-drift' } }
 const alertScenarios: readonly Scenario[] = [
   ...(['acknowledge', 'resolve', 'mute'] as const).map(
@@ -624,6 +648,7 @@ export const scenarios: readonly Scenario[] = [
   ...accessScenarios,
   ...letterScenarios,
   ...groupScenarios,
+  ...alertChannelScenarios,
   ...alertScenarios,
   ...campaignScenarios,
   ...webhookScenarios,

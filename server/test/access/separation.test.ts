@@ -101,6 +101,10 @@ describe.each(['SQLite memory', 'PostgreSQL'] as const)('tenants (%s)', needsOf(
     const rule = `${tenant}-rule`
     const condition = { type: 'letters', queues: [`secret of ${tenant}`] }
     await call(tenant, 'PUT', `/api/v1/alerts/rules/${rule}`, { namespace: tenant, condition })
+    // A channel with the name of the rule.
+    const settings = { url: `https://hooks.example.com/${tenant}-path` }
+    const channel = { namespace: tenant, kind: 'slack', settings }
+    await call(tenant, 'PUT', `/api/v1/alerts/channels/${rule}`, channel)
     const [letter = '', archived = ''] = [ids[3], ids[1]]
     return {
       queue,

@@ -12,6 +12,7 @@ import { grantablePermissions } from '../../src/core/access/permissions.ts'
 import { systemNamespace } from '../../src/core/items/queue.ts'
 import type { Clock } from '../../src/core/time/instant.ts'
 import type { Finding } from '../../src/core/watching/findings.ts'
+import { createChannels } from '../../src/drivers/notify/channels.ts'
 import { createWebhooks, type Webhooks } from '../../src/drivers/webhook/webhooks.ts'
 import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
@@ -23,6 +24,7 @@ import { createPushMetrics } from '../../src/ops/metrics/push-metrics.ts'
 import { createStoreWriteTimes } from '../../src/ops/metrics/store-write-times.ts'
 import type { Storage } from '../../src/storage/contract/storage.ts'
 import { createTestAlerts } from '../alerts/test-alerts.ts'
+import { noNotifier } from '../http/no-notifier.ts'
 import { noWatching } from '../http/no-watching.ts'
 import { createReadableLog, testSettings } from '../http/test-server.ts'
 
@@ -79,8 +81,7 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
     startedAt: new Date(),
     limits: toHttpLimits(testSettings()),
     storeKind: 'memory',
-    storage: () => storage,
-    engine: () => engine,
+    ...createTestNotifier(storage, engine),
     letters: () => letters,
     access: () => access,
     webhooks: () => webhooks,
@@ -123,6 +124,16 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
       await letters.close()
     },
   }
+}
+
+function createTestNotifier(
+  storage: Storage,
+  engine: Engine,
+): Pick<ApiContext, 'storage' | 'engine' | 'notifier'> {
+  const parts = { storage: () => storage, engine: () => engine }
+  const readSecret = async (secret: string): Promise<string> => secret
+  const channels = createChannels<string>({ configured: [], readSecret, ...parts, clock: storage.clock })
+  return { ...parts, notifier: { ...noNotifier, channels } }
 }
 
 const createTestMetrics: Parameters<typeof createApi>[0]['createMetrics'] = (countConnections) =>

@@ -9,6 +9,7 @@ import { createMetrics } from '../../src/ops/metrics/metrics.ts'
 import { createPushMetrics } from '../../src/ops/metrics/push-metrics.ts'
 import { createStoreWriteTimes } from '../../src/ops/metrics/store-write-times.ts'
 import { noAlerts } from './no-alerts.ts'
+import { noNotifier } from './no-notifier.ts'
 import { noWatching } from './no-watching.ts'
 import { createReadableLog, type LogLine, testSettings } from './test-server.ts'
 
@@ -68,6 +69,7 @@ async function startApi(over: Partial<ApiParts> = {}): Promise<TestApi & { stop(
       throw new KnownError('STORE_UNAVAILABLE', 'this server has no store')
     },
     watching: noWatching,
+    notifier: noNotifier,
     alerts: noAlerts,
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
     createMetrics: (countConnections) =>

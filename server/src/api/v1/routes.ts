@@ -1,6 +1,7 @@
 import type { Route } from '../http/route.ts'
 import { alertRuleRoutes } from './alerts/alert-rules.ts'
 import { alertRoutes } from './alerts/alerts.ts'
+import { alertChannelRoutes } from './alerts/channels.ts'
 import { auditRoutes } from './audit/audit.ts'
 import { campaignRoutes } from './campaigns/campaigns.ts'
 import { campaignEventRoutes } from './campaigns/events.ts'
@@ -70,6 +71,7 @@ export const v1Routes: readonly Route[] = [
   ...heartbeatRoutes,
   ...workerRoutes,
   ...kafkaRoutes,
+  ...alertChannelRoutes,
   ...alertRuleRoutes,
   ...alertRoutes,
 ]

@@ -1,6 +1,7 @@
 import type { AlertRule } from '../../core/alerts/rule.ts'
 import { formatDuration, parseDuration } from '../../core/time/duration.ts'
 import type { ConfiguredConsumer, ConfiguredEntity } from '../../core/webhook/configured.ts'
+import { type ChannelSetting, formatAlertChannels, parseAlertChannels } from '../alert-channels.ts'
 import { formatAlertRules, parseAlertRules } from '../alert-rules.ts'
 import { formatKafkaClusters, type KafkaClusterSettings, parseKafkaClusters } from '../kafka-clusters.ts'
 import { Secret } from '../secrets/secret.ts'
@@ -244,6 +245,18 @@ export function webhookEntities(
     allowed: 'a list of maps with id, name and token',
     parse: (text) => parseConfiguredEntities(text, given.name),
     format: formatConfigured,
+  })
+}
+
+/** Channels of alerts, see alert-channels.ts. */
+export function alertChannels(given: Readonly<{ sentence: string }>): Setting<readonly ChannelSetting[]> {
+  return row<readonly ChannelSetting[]>({
+    type: 'list of maps',
+    sentence: given.sentence,
+    default: [],
+    allowed: 'a list of maps with name, kind and the fields of the kind',
+    parse: parseAlertChannels,
+    format: formatAlertChannels,
   })
 }
 

@@ -1,6 +1,7 @@
 import { tlsModes } from '../../storage/contract/tls.ts'
 import { alertSettings } from '../alert-settings.ts'
 import { deliverySettings } from '../delivery-settings.ts'
+import { notificationSettings } from '../notification-settings.ts'
 import { maskStore } from '../store/store-text.ts'
 import { tracingSettings } from '../tracing-settings.ts'
 import { watchingSettings } from '../watching-settings.ts'
@@ -426,6 +427,7 @@ export const settingsTable = {
     sentence: 'The longest wait between two attempts to reach a Kafka cluster that does not respond.',
   }),
   ...watchingSettings,
+  ...notificationSettings,
   ...alertSettings,
   ...deliverySettings,
   ...webhookSettings,

@@ -24,10 +24,12 @@ export const channelBounds = {
 
 type Limits = Readonly<{ lengthMax: number; pattern?: RegExp; allowed: string }>
 
+/** A whole number is read as text: in YAML, the id of a chat needs no quotes. */
 function readText(
   { lengthMax, pattern, allowed }: Limits,
-  value: unknown,
+  given: unknown,
 ): ReturnType<Field<string>['read']> {
+  const value = Number.isSafeInteger(given) ? String(given) : given
   const isText =
     typeof value === 'string' && value !== '' && value.length <= lengthMax && value.isWellFormed()
   if (!isText || pattern?.test(value) === false) return { problem: `must be ${allowed}` }

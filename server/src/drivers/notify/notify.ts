@@ -15,6 +15,8 @@ export interface AlertSender {
    * notification that is still queued for a channel is not queued again.
    */
   toCommands(notification: Notification, channels: readonly string[]): readonly Import[]
+  /** The names of all channels of a namespace. */
+  listChannels(namespace: string): Promise<readonly string[]>
   /** Sends a test message now. Never rejects because of the channel. */
   sendTest(channel: ChannelConfig): Promise<ChannelResult>
 }

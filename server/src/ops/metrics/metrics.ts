@@ -20,6 +20,7 @@ import { type KafkaLag, registerKafkaLag } from './kafka-metrics.ts'
 import { otherLabel } from './labelled-totals.ts'
 import { createLetterMetrics, type LetterFigures, registerLetterTotals } from './letter-metrics.ts'
 import type { LetterTotals } from './letter-totals.ts'
+import type { NotificationMetrics } from './notification-metrics.ts'
 import type { DispatchFigures, PushMetrics } from './push-metrics.ts'
 import type { StoreWriteTimes } from './store-write-times.ts'
 import type { TraceMetrics } from './trace-metrics.ts'
@@ -39,6 +40,8 @@ export type MetricsSources = Readonly<{
   storeWrites: StoreWriteTimes
   /** The pushes of this server to webhook consumers. */
   pushes: PushMetrics
+  /** The notifications of this server about alerts. Undefined: it sends none. */
+  notifications?: NotificationMetrics
   /** The spans of this server. Undefined without tracing. */
   spans?: TraceMetrics
   /** The exact numbers of jobs of webhook consumers, read at each scrape. */
@@ -110,6 +113,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
   registerLetterTotals(registry, sources.letterTotals)
   if (sources.accessTotals !== undefined) registerAccessTotals(registry, sources.accessTotals)
   sources.pushes.register(registry, sources.readDispatch)
+  sources.notifications?.register(registry)
   sources.spans?.register(registry)
 
   let rendering: Promise<string> | undefined

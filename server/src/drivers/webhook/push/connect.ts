@@ -62,7 +62,10 @@ function findConnectedProblem(checker: AddressChecker, host: string, socket: Soc
   return checker.findAddressProblem(socket.remoteAddress ?? '')
 }
 
-function createLookup({ checker, resolve }: ConnectOptions): LookupFunction {
+export function createLookup({
+  checker,
+  resolve,
+}: Pick<ConnectOptions, 'checker' | 'resolve'>): LookupFunction {
   return (host, lookupOptions, callback) => {
     resolve(host).then(
       (found) => {
