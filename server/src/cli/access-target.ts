@@ -26,6 +26,8 @@ export type ListedKey = Readonly<{
 export type ListedUser = Readonly<{ id: string; username: string }>
 
 export interface AccessTarget {
+  /** Whether requests need a credential: of the server, or by the settings of the command. */
+  readMode(): Promise<Settings['access']>
   listUsers(): Promise<readonly ListedUser[]>
   createUser(username: string): Promise<string>
   /** Does nothing if the user has the role already. */
@@ -54,7 +56,7 @@ export async function withStoreTarget(
       try {
         await prepareAccess({ storage, engine, clock }, false)
         const access = createAccess({ storage, engine, clock, sessionMs: 0, failedAttemptsMax: 1 })
-        return await work(toStoreTarget(access))
+        return await work(toStoreTarget(access, settings))
       } finally {
         await engine.close()
       }
@@ -69,8 +71,9 @@ export async function withStoreTarget(
   })
 }
 
-function toStoreTarget(access: ReturnType<typeof createAccess>): AccessTarget {
+function toStoreTarget(access: ReturnType<typeof createAccess>, settings: Settings): AccessTarget {
   return {
+    readMode: async () => settings.access,
     listUsers: async () => (await access.users.list({ countMax })).map(toListedUser),
     createUser: (username) => access.users.create({ username, email: '', externalId: '' }, attribution),
     bind: (namespace, roleName, userId) =>
@@ -145,8 +148,14 @@ export function createServerTarget(url: string, key: string): AccessTarget {
     if (response.status === 200) return answer
     throw new KnownError('BAD_REQUEST', `${method}: ${response.status} ${String(answer.message)}`)
   }
+  const readMode: AccessTarget['readMode'] = async () => {
+    const response = await fetch(new URL('/api/v1/session', url))
+    const { is_required: isRequired } = (await response.json()) as { is_required?: boolean }
+    return isRequired === true ? 'keys' : 'off'
+  }
   const list = async (method: string, body: object = {}) => (await call(method, body)).items ?? []
   return {
+    readMode,
     listUsers: async () =>
       (await list('users.list', { limit: countMax })).map(({ id = '', username = '' }) => ({ id, username })),
     createUser: async (username) => String((await call('users.create', { username })).id),

@@ -101,7 +101,7 @@ export function showAccess(
       (bindings.get(id) ?? ['no role']).join(', '),
       String(keys.get(id)?.length ?? 0),
     ])
-    context.print(`access: ${settings.access}`)
+    context.print(`access: ${await target.readMode()}`)
     for (const line of toTable([['user', 'roles', 'keys'], ...rows])) context.print(line)
     return exitCodes.ok
   })

@@ -46,6 +46,7 @@ describe('the commands for keys', () => {
     const target = ['--server', url, '--key', key]
     const shown = await redrive('access', 'show', ...target)
     expect(shown.printed.join('\n')).toMatch(/ann +Admin in _system +1/)
+    expect(shown.printed[0]).toBe('access: keys')
     const prefix = key.slice(0, 'qtr-live-'.length + 8)
     expect((await redrive('keys', 'list', ...target)).printed.join('\n')).toContain(prefix)
     expect((await redrive('keys', 'revoke', prefix, ...target)).exitCode).toBe(0)

@@ -28,6 +28,15 @@ describe('dead-letter topics that are not as usual', needs(kafka), () => {
     const textsOf = (letters: readonly Body[]): string[] =>
       letters.map(({ payload }) => payload.text.slice(0, 40)).toSorted()
 
+    /** Resolves when the server has looked at its topics a few times. */
+    const lookSeveralTimes = async (): Promise<void> => {
+      const seen = new Set<string>()
+      await pollUntil(
+        async () => seen.add((await server.call('GET', '/api/v1/kafka')).clusters[0].read_at),
+        ({ size }) => size > 8,
+      )
+    }
+
     it('aborted records of one producer are not read, also of several transactions', async () => {
       const topic = await test.createTopic(`${prefix}transactions.dlq`)
       const values = ['aborted 1', 'valid 1', 'aborted 2', 'aborted 3', 'valid 2', 'aborted 4']
@@ -57,6 +66,8 @@ describe('dead-letter topics that are not as usual', needs(kafka), () => {
       const topic = await test.createTopic(`${prefix}grows.dlq`, 1)
       await test.send([{ topic, value: 'before' }])
       await lettersOf(topic, 1)
+      // The rebalance that the new topic has caused would find the partitions, too.
+      await lookSeveralTimes()
       await test.admin.createPartitions({ topics: [{ name: topic, count: 3 }] })
       await pollUntil(
         () => test.send([{ topic, partition: 2, value: 'after' }]).catch(() => null),

@@ -23,7 +23,7 @@ export function nameDeadQueue({ queue, name }: Cluster, topic: string): string {
  * The partitions of a new dead queue. Letters of several partitions are stored at the same time, while those
  * of one wait for each other. More of them would not be faster, because a bridge stores this many at a time.
  */
-export const deadQueuePartitions = 2
+export const deadQueuePartitions = 4
 
 /**
  * Returns whether the queue was created. An existing queue keeps its settings, which a person may have

@@ -1,8 +1,8 @@
 /** Divides fetched records into lanes, which are stored at the same time. */
 import type { FetchedRecords } from './decode-fetch.ts'
 
-/** While the store writes one transaction, this server prepares the other. */
-const lanesMax = 2
+/** While the store writes some transactions, this server prepares the others. */
+const lanesMax = 4
 
 /**
  * Records of one partition of a dead queue stay in one lane, because the store writes them one transaction
