@@ -76,6 +76,7 @@ export function createServerApi(
         notifications: notificationMetrics,
         ...(traced !== undefined && { spans: traced.metrics }),
         readDeadJobs: async () => connection.storage().listConsumerCounts(),
+        countAlerts: async () => connection.storage().countAlerts(),
         readDispatch: () => peekWebhooks()?.dispatcher.counts(),
         countConnections,
         readClockOffsetSeconds: clockSkew.readOffsetSeconds,

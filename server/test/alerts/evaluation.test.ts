@@ -120,6 +120,23 @@ describeDurableStores('the evaluation of rules', (given) => {
     expect(await states()).toEqual(['resolved'])
   })
 
+  it('a rule about the age fires when the oldest open letter is that old, and not for ended letters', async () => {
+    const dead = await given.queue()
+    const { start, states, list, at } = await aTest((name) => [
+      aRule(name, { type: 'oldest-letter', age: '24h', queues: [dead] }),
+    ])
+    const died = (ago: number) => ({ ...failing('late'), deadLetteredAt: start - ago })
+    const [old = '', ended = ''] = await actions.capture(dead, [died(hour), died(2 * hour), died(0)], start)
+    await actions.discard([ended], start)
+    await at(23 * hour - 1)
+    expect(await states()).toEqual([])
+    await at(23 * hour)
+    expect(await list()).toMatchObject([{ state: 'firing', startedAt: start + 23 * hour, count: 2 }])
+    await actions.discard([old], start)
+    await at(23 * hour + second)
+    expect(await states()).toEqual(['resolved'])
+  })
+
   it('a new group and a regressed group have alerts until a person decides about the group', async () => {
     const dead = await given.queue()
     const { start, name, list, states, at } = await aTest((rule) => [

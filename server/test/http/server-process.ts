@@ -20,9 +20,23 @@ export interface ServerProcess {
 
 const started: ServerProcess[] = []
 
-export async function startServerProcess(store: StoreTarget): Promise<ServerProcess> {
+/** `more`: further options of `redrive serve`. */
+export async function startServerProcess(
+  store: StoreTarget,
+  more: readonly string[] = [],
+): Promise<ServerProcess> {
   const main = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
-  const args = [main, 'serve', '--port', '0', '--store', storeArgument(store), '--log-format', 'json']
+  const args = [
+    main,
+    'serve',
+    '--port',
+    '0',
+    '--store',
+    storeArgument(store),
+    '--log-format',
+    'json',
+    ...more,
+  ]
   // Leave out the settings of the test run: the server would refuse them, or start slowly.
   const belongsToTestRun = (name: string) => /^(REDRIVE_|NODE_OPTIONS$|VITEST)/.test(name)
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !belongsToTestRun(name)))

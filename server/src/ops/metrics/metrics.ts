@@ -8,11 +8,13 @@ import {
 } from 'prom-client'
 import { usPerSecond } from '../../core/time/instant.ts'
 import { KnownError } from '../../errors.ts'
+import type { AlertCount } from '../../storage/contract/alerts.ts'
 import type { Counts, QueueCounts } from '../../storage/contract/counts.ts'
 import type { ConsumerCounts } from '../../storage/contract/webhooks.ts'
 import type { ReconcileState } from '../health/reconciler.ts'
 import type { WatchReport } from '../watching/evaluate.ts'
 import { type AccessTotals, registerAccessTotals } from './access-totals.ts'
+import { registerAlerts } from './alert-metrics.ts'
 import { type AnsweredRequest, AnsweredRequests } from './answered-requests.ts'
 import { combineMetrics, type MetricReport } from './combined-metrics.ts'
 import { type KafkaFigures, registerKafka } from './kafka-metrics.ts'
@@ -47,6 +49,8 @@ export type MetricsSources = Readonly<{
   spans?: TraceMetrics
   /** The exact numbers of jobs of webhook consumers, read at each scrape. */
   readDeadJobs?: () => Promise<readonly ConsumerCounts[]>
+  /** Tracked alerts, read at each scrape. */
+  countAlerts?: () => Promise<readonly AlertCount[]>
   /** Undefined while the store was never open. */
   readDispatch: () => DispatchFigures | undefined
   countConnections: () => number
@@ -114,6 +118,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
   const workers = createWorkerMetrics(storeRegistry)
   // All processes read the same lag, so it must not be added up either.
   if (sources.kafka !== undefined) registerKafka(storeRegistry, sources.kafka)
+  if (sources.countAlerts !== undefined) registerAlerts(storeRegistry, sources.countAlerts)
   registerLetterTotals(registry, sources.letterTotals)
   if (sources.accessTotals !== undefined) registerAccessTotals(registry, sources.accessTotals)
   sources.pushes.register(registry, sources.readDispatch)
