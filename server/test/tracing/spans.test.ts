@@ -229,7 +229,9 @@ for (const store of ['SQLite file', 'PostgreSQL'] as const) {
         .replace(/"spanId":"[0-9a-f]{16}"/, '"spanId":"SPAN"')
         .replaceAll(/TimeUnixNano":"\d{19}"/g, 'TimeUnixNano":"TIME"')
         .replace(/"stringValue":"[\w-]{20,}"/, '"stringValue":"ID"')
-      expect(masked).toMatchInlineSnapshot(`"{"traceId":"TRACE","spanId":"SPAN","parentSpanId":"PARENT","name":"produce QUEUE","kind":4,"startTimeUnixNano":"TIME","endTimeUnixNano":"TIME","attributes":[{"key":"messaging.system","value":{"stringValue":"redrive"}},{"key":"messaging.operation.name","value":{"stringValue":"produce"}},{"key":"messaging.destination.name","value":{"stringValue":"QUEUE"}},{"key":"messaging.operation.type","value":{"stringValue":"send"}},{"key":"messaging.destination.partition.id","value":{"stringValue":"0"}},{"key":"messaging.message.id","value":{"stringValue":"ID"}}],"droppedAttributesCount":0,"events":[],"droppedEventsCount":0,"status":{"code":0},"links":[],"droppedLinksCount":0,"flags":769}"`)
+      expect(masked).toMatchInlineSnapshot(
+        `"{"traceId":"TRACE","spanId":"SPAN","parentSpanId":"PARENT","name":"produce QUEUE","kind":4,"startTimeUnixNano":"TIME","endTimeUnixNano":"TIME","attributes":[{"key":"messaging.system","value":{"stringValue":"redrive"}},{"key":"messaging.operation.name","value":{"stringValue":"produce"}},{"key":"messaging.destination.name","value":{"stringValue":"QUEUE"}},{"key":"messaging.operation.type","value":{"stringValue":"send"}},{"key":"messaging.destination.partition.id","value":{"stringValue":"0"}},{"key":"messaging.message.id","value":{"stringValue":"ID"}}],"droppedAttributesCount":0,"events":[],"droppedEventsCount":0,"status":{"code":0},"links":[],"droppedLinksCount":0,"flags":769}"`,
+      )
     })
 
     it('the collector gets JSON of OTLP with the headers and the resource of the settings', async () => {
