@@ -77,6 +77,7 @@ const differences: readonly StoreDifference[] = [
   { file: 'items/locate-rows.ts', store: 'postgres', reason: 'keeps the planner from a bad join' },
   { file: 'letters/letter-snapshots.ts', store: 'postgres', reason: 'letters are read ahead without locks' },
   { file: 'letters/prefilter.ts', store: 'postgres', reason: 'the database filters before rows travel' },
+  { file: 'migrations/0019_audit-replace.ts', store: 'sqlite', reason: 'only SQLite replaces rows' },
   { file: 'migrations/0018_disk-reserve.ts', store: 'postgres', reason: 'SQLite reserves space with a file' },
   { file: 'migrations/dlq-schema.ts', store: 'postgres', reason: 'views for people who query PostgreSQL' },
   { file: 'migrations/dlq-statements.ts', store: 'postgres', reason: 'statements of existing programs' },

@@ -102,7 +102,10 @@ describeDurableStores('a changed audit log', (given) => {
     await expect(sql((schema) => `delete from ${schema}audit`)).rejects.toThrow('audit rows cannot be')
     const stepBack = (schema: string) => `update ${schema}audit_chains set position = position - 1`
     await expect(sql(stepBack)).rejects.toThrow(/cannot be|forward only/)
-    if (!isSqlite()) {
+    if (isSqlite()) {
+      const replace = `insert or replace into audit select * from audit order by id limit 1`
+      await expect(sql(() => replace)).rejects.toThrow('audit rows cannot be')
+    } else {
       await expect(sql((schema) => `truncate ${schema}audit`)).rejects.toThrow('audit rows cannot be')
       await expect(sql((schema) => `truncate ${schema}audit_chains`)).rejects.toThrow('audit rows cannot be')
     }

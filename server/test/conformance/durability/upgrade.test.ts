@@ -42,9 +42,19 @@ async function expectUpgraded(testStore: TestStore, version: string): Promise<vo
   await expectConsistentStore(storage)
 }
 
+/** These migrations were released together with later ones: no database has one of them as its newest. */
+const releasedWithLaterOnes = [
+  '0014_message-pruning',
+  '0015_workers',
+  '0016_alerts',
+  '0017_queue-deletions',
+  '0018_disk-reserve',
+]
+
 describe('the databases of all schema versions', () => {
-  it('each migration has a database of its version to upgrade', () => {
-    const missing = versions.filter((version) => !hasFixture(version))
+  it('each released schema version has a database to upgrade', () => {
+    const released = versions.filter((version) => !releasedWithLaterOnes.includes(version))
+    const missing = released.filter((version) => !hasFixture(version))
     expect(missing, 'run: node server/test/fixtures/schema-versions/write-fixture.ts').toEqual([])
   })
 })

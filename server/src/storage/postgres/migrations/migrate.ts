@@ -48,6 +48,7 @@ export const migrations: readonly Migration[] = [
   { name: '0016_alerts', sql: alerts },
   { name: '0017_queue-deletions', sql: queueDeletions },
   { name: '0018_disk-reserve', sql: diskReserve },
+  { name: '0019_audit-replace', noChange: 'PostgreSQL has no statement that replaces a row' },
 ]
 
 /** The oldest PostgreSQL that supports all our statements. */

@@ -26,6 +26,7 @@ import { messagePruning } from './0014_message-pruning.ts'
 import { workers } from './0015_workers.ts'
 import { alerts } from './0016_alerts.ts'
 import { queueDeletions } from './0017_queue-deletions.ts'
+import { auditReplace } from './0019_audit-replace.ts'
 
 /** Marks a file as ours ("Rdrv"), so that another program's database is never migrated by mistake. */
 const applicationId = 0x52647276
@@ -49,6 +50,7 @@ export const migrations: readonly Migration[] = [
   { name: '0016_alerts', sql: alerts },
   { name: '0017_queue-deletions', sql: queueDeletions },
   { name: '0018_disk-reserve', noChange: 'a SQLite store reserves space with a file beside it' },
+  { name: '0019_audit-replace', sql: auditReplace },
 ]
 
 /** The record of the migrations that a file ran. It is created by this program, not by a migration. */
