@@ -67,6 +67,11 @@ const benches: Readonly<Record<string, Bench>> = {
     accepts: ['rounds', 'items', 'letters', 'store', 'only'],
     load: async () => (await import('./webhooks.ts')).benchWebhooks,
   },
+  watching: {
+    description: 'the cost of watching 10,000 workers, 500 queues and 100 groups, and of a scrape',
+    accepts: ['only', 'store'],
+    load: async () => (await import('./watching.ts')).benchWatching,
+  },
   grouping: {
     description: 'how well letters are grouped by cause, beside other rules, on labelled failures',
     accepts: ['data', 'seed'],

@@ -7,14 +7,14 @@ import { toGateway } from './config/webhook-gateway.ts'
 import { toDate } from './core/time/instant.ts'
 import type { Kafka } from './drivers/kafka/kafka.ts'
 import type { Alerts } from './ops/alerts/alerts.ts'
-import { readHealth } from './ops/health/health.ts'
 import { labelValuesMax } from './ops/metrics/labelled-totals.ts'
 import { readLetterFigures } from './ops/metrics/letter-metrics.ts'
 import { createMetrics } from './ops/metrics/metrics.ts'
 import type { Watching } from './ops/watching/watching.ts'
 import { createApiAccess, type ServerTls } from './server-access.ts'
 import type { ServerClock } from './server-clock.ts'
-import { listLags, toKafkaCheck } from './server-kafka.ts'
+import { createHealthReports } from './server-health.ts'
+import { toKafkaFigures } from './server-kafka.ts'
 import type { BackgroundLoops } from './server-loops.ts'
 import type { NotifyParts } from './server-notify.ts'
 import type { ServerOptions } from './server-options.ts'
@@ -23,21 +23,9 @@ import type { ServerTracing } from './server-tracing.ts'
 import { toWebhookOptions } from './server-webhooks.ts'
 import { version } from './version.ts'
 export function createServerApi(
-  { settings, store, log, collectReports }: ServerOptions,
-  {
-    connection,
-    clockSkew,
-    letterTotals,
-    accessTotals,
-    storeWrites,
-    engine,
-    letters,
-    access,
-    webhooks,
-    peekWebhooks,
-    pushMetrics,
-  }: StoreParts,
-  { reconciler, letterLoops }: BackgroundLoops,
+  options: ServerOptions,
+  parts: StoreParts,
+  loops: BackgroundLoops,
   kafka: Kafka,
   watching: Watching,
   { notifier, notificationMetrics }: NotifyParts,
@@ -46,17 +34,10 @@ export function createServerApi(
   tls: ServerTls | undefined,
   traced: ServerTracing | undefined,
 ): ReturnType<typeof createApi> {
-  const readStoreState = () => {
-    const { isUp, publicReason, checkedAt } = connection.state()
-    return { isUp, reason: publicReason, checkedAt }
-  }
-  const checks = [
-    { name: 'queues:storage', componentType: 'datastore', read: readStoreState },
-    // A SQLite store has no clock to compare with.
-    ...(store.kind === 'postgres'
-      ? [{ name: 'clock:offset', componentType: 'system', read: clockSkew.state } as const]
-      : []),
-  ] as const
+  const { settings, store, log, collectReports } = options
+  const { connection, letterTotals, accessTotals, storeTimes, engine, letters, access, webhooks } = parts
+  const { clockSkew, peekWebhooks, pushMetrics } = parts
+  const { reconciler, letterLoops } = loops
   return createApi({
     version,
     clock,
@@ -80,7 +61,7 @@ export function createServerApi(
     watching,
     notifier,
     alerts,
-    health: () => readHealth([...checks, ...kafka.health().map(toKafkaCheck)], version),
+    ...createHealthReports(options, parts, loops, kafka, watching),
     createMetrics: (countConnections) =>
       createMetrics({
         version,
@@ -90,7 +71,7 @@ export function createServerApi(
         readLetters: async () => readLetterFigures(connection.storage()),
         letterTotals,
         accessTotals,
-        storeWrites,
+        storeTimes,
         pushes: pushMetrics,
         notifications: notificationMetrics,
         ...(traced !== undefined && { spans: traced.metrics }),
@@ -100,7 +81,9 @@ export function createServerApi(
         countConnections,
         readClockOffsetSeconds: clockSkew.readOffsetSeconds,
         getReconcileState: reconciler.state,
-        ...(kafka.clusters.length > 0 && { listKafkaLags: () => listLags(kafka) }),
+        ...(kafka.clusters.length > 0 && { kafka: toKafkaFigures(kafka) }),
+        peekWatchReport: watching.peekReport,
+        ...(watching.redis().isConfigured && { isRedisUp: () => watching.redis().reason === null }),
         ...(collectReports !== undefined && { collectReports }),
       }),
     ...createApiAccess(settings, access, (reason) => accessTotals.internal.add(reason, 1)),

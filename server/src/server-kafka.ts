@@ -7,7 +7,7 @@ import type { LosingTopicFact } from './core/watching/retention.ts'
 import { createKafka } from './drivers/kafka/create-kafka.ts'
 import type { Kafka, KafkaClusterHealth } from './drivers/kafka/kafka.ts'
 import type { HealthCheck } from './ops/health/health.ts'
-import type { KafkaLag } from './ops/metrics/kafka-metrics.ts'
+import type { KafkaFigures, KafkaLag } from './ops/metrics/kafka-metrics.ts'
 import type { ServerClock } from './server-clock.ts'
 import type { ServerOptions } from './server-options.ts'
 import type { StoreParts } from './server-store.ts'
@@ -56,4 +56,13 @@ export function listLosingTopics(kafka: Kafka): readonly LosingTopicFact[] {
 export function toKafkaCheck({ cluster, isUp, reason, checkedAt }: KafkaClusterHealth): HealthCheck {
   const state = { isUp: true, isDegraded: !isUp, reason, checkedAt: toDate(checkedAt) }
   return { name: `kafka:${cluster}`, componentType: 'component', read: () => state }
+}
+
+export function toKafkaFigures(kafka: Kafka): KafkaFigures {
+  return {
+    listLags: () => listLags(kafka),
+    listTopics: () =>
+      kafka.listFigures().flatMap(({ cluster, topics }) => topics.map((each) => ({ cluster, ...each }))),
+    listClusters: () => kafka.health(),
+  }
 }

@@ -19,6 +19,7 @@ export function createBackgroundLoops(
   { connection, engine, letters, access }: StoreParts,
   clock: ServerClock,
   owner: string,
+  onCompared: (differences: number) => void,
 ): BackgroundLoops {
   const reconcileMs = settings['counts.reconcile_interval']
   const intervalUs = reconcileMs * usPerMs
@@ -28,6 +29,7 @@ export function createBackgroundLoops(
     clock,
     owner,
     intervalUs,
+    onCompared,
     log,
   })
   const reconcileLoop = createLoop(reconcileMs, reconciler.pass, (error) =>

@@ -17,7 +17,7 @@ import { logEngineEvent } from './ops/log/engine-log.ts'
 import { type AccessTotals, createAccessTotals } from './ops/metrics/access-totals.ts'
 import { countLetters, createLetterTotals, type LetterTotals } from './ops/metrics/letter-totals.ts'
 import { createPushMetrics, type PushMetrics } from './ops/metrics/push-metrics.ts'
-import { createStoreWriteTimes, type StoreWriteTimes } from './ops/metrics/store-write-times.ts'
+import { createStoreTimes, measureReads, type StoreTimes } from './ops/metrics/store-times.ts'
 import { toIdentityProvider } from './server-access.ts'
 import type { ServerClock } from './server-clock.ts'
 import type { ServerOptions } from './server-options.ts'
@@ -34,7 +34,7 @@ export type StoreParts = Readonly<{
   clockSkew: ClockSkew
   letterTotals: LetterTotals
   accessTotals: AccessTotals
-  storeWrites: StoreWriteTimes
+  storeTimes: StoreTimes
   pushMetrics: PushMetrics
   /** Throws STORE_UNAVAILABLE with the reason while the store was never open. */
   engine(): Engine
@@ -62,7 +62,7 @@ export function createStoreParts(
   const { settings, store, log } = options
   const letterTotals = createLetterTotals()
   const accessTotals = createAccessTotals()
-  const storeWrites = createStoreWriteTimes()
+  const storeTimes = createStoreTimes()
   let engine: Engine | undefined
   const listeners: ((event: EngineEvent) => void)[] = []
   let letters: Letters | undefined
@@ -76,9 +76,9 @@ export function createStoreParts(
   })
   const connection = createStoreConnection({
     open: async () => {
-      const storage = await openStorage(store, toStoreOptions(options, clock))
+      const storage = await openMeasured(options, clock, storeTimes)
       if (!settings['test.hooks']) clock.follow(storage.clock)
-      engine = createServerEngine(options, storage, clock, { storeWrites, accessTotals, tracing })
+      engine = createServerEngine(options, storage, clock, { storeTimes, accessTotals, tracing })
       engine.onEvent((event) => {
         countLetters(letterTotals, event)
         logEngineEvent(log, event)
@@ -116,7 +116,7 @@ export function createStoreParts(
     clockSkew,
     letterTotals,
     accessTotals,
-    storeWrites,
+    storeTimes,
     pushMetrics,
     engine: whileOpen(() => engine),
     letters: whileOpen(() => letters),
@@ -128,6 +128,11 @@ export function createStoreParts(
     peekAccess: () => access,
     onEngineEvent: (listener) => void listeners.push(listener),
   }
+}
+
+async function openMeasured(options: ServerOptions, clock: ServerClock, { reads }: StoreTimes) {
+  const storage = await openStorage(options.store, toStoreOptions(options, clock))
+  return measureReads(storage, (read, seconds) => reads.observe({ read }, seconds))
 }
 
 function toStoreOptions({ settings, log }: ServerOptions, clock: ServerClock): StoreOptions {
@@ -173,10 +178,10 @@ function createServerEngine(
   storage: Awaited<ReturnType<typeof openStorage>>,
   clock: ServerClock,
   {
-    storeWrites,
+    storeTimes,
     accessTotals,
     tracing,
-  }: Pick<StoreParts, 'storeWrites' | 'accessTotals'> & { tracing: Tracing | undefined },
+  }: Pick<StoreParts, 'storeTimes' | 'accessTotals'> & { tracing: Tracing | undefined },
 ): Engine {
   return createEngine(storage, {
     clock,
@@ -187,7 +192,10 @@ function createServerEngine(
     isTicking: !settings.read_only,
     onQuotaRefused: (quota, namespace) => accessTotals.quotas[quota].add(namespace, 1),
     ...(tracing !== undefined && { tracing }),
-    onWrite: (command, seconds) => storeWrites.observe({ command }, seconds),
+    onWrite: (command, seconds, commands) => {
+      storeTimes.writes.observe({ command }, seconds)
+      storeTimes.batches.observe({ command }, commands)
+    },
     onError: (error) => log.warn({ err: error }, 'background work of the queues failed; will retry'),
   })
 }

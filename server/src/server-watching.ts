@@ -32,8 +32,9 @@ export function createServerWatching(
     thresholds: toLagThresholds(settings),
     listLags: () => listLags(kafka),
     listLosingTopics: () => listLosingTopics(kafka),
-    redis: createRedis(options, engine, clock, owner),
+    redis: settings.read_only ? noRedis : createRedis(options, engine, clock, owner),
     workersMax: settings['workers.count_max'],
+    isReadOnly: settings.read_only,
     log,
   })
   onEngineEvent(watching.count)

@@ -61,14 +61,12 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const owner = store.kind === 'postgres' ? randomUUID() : 'the only server'
   const traced = await createServerTracing(options)
   const parts = createStoreParts(options, clock, owner, traced?.tracing)
-  const loops = createBackgroundLoops(options, parts, clock, owner)
   const kafka = createKafkaDriver(options, parts, clock, traced?.tracing)
   const watchingParts = createServerWatching(options, parts, kafka, clock, owner)
   const { watching, watchingLoop } = watchingParts
   const notify = createServerNotify(options, parts, clock)
-  const { reconciler } = loops
-  const { notifier } = notify
-  const alertLoop = createServerAlerts(options, parts, kafka, watching, reconciler, notifier, clock, owner)
+  const alertLoop = createServerAlerts(options, parts, kafka, watching, notify.notifier, clock, owner)
+  const loops = createBackgroundLoops(options, parts, clock, owner, watching.countComparison)
   const { app, drain, metrics } = await createServerApi(
     options,
     parts,
@@ -101,10 +99,10 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     loops.letterLoops.start()
     loops.keyUseLoop.start()
     kafka.start()
-    watchingLoop.start()
     notify.notifier.start()
     alertLoop.start()
   }
+  watchingLoop.start()
   const stopServer = createStop(app, drain, parts, loops, kafka, watchingParts, notify, alertLoop, log)
   const stop: RunningServer['stop'] = async (graceMs) => {
     void tlsLoop?.stop()

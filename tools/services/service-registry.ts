@@ -1,6 +1,7 @@
 import { findChromium } from './chromium/find.ts'
 import { findKafka } from './kafka/find.ts'
 import { findPostgres } from './postgres/find.ts'
+import { findPrometheus } from './prometheus/find.ts'
 import { findRedis } from './redis/find.ts'
 import {
   type Found,
@@ -33,6 +34,7 @@ const finders: { [N in ServiceName]: Finder<N> } = {
   redis: findRedis,
   kafka: findKafka,
   chromium: findChromium,
+  prometheus: findPrometheus,
 }
 
 /** The value of a service's environment variable that disables the service. */

@@ -1,4 +1,4 @@
-export const serviceNames = ['postgres', 'redis', 'kafka', 'chromium'] as const
+export const serviceNames = ['postgres', 'redis', 'kafka', 'chromium', 'prometheus'] as const
 export type ServiceName = (typeof serviceNames)[number]
 
 /** How a test reaches each service. */
@@ -7,6 +7,7 @@ export interface ServiceFacts {
   redis: Readonly<{ url: string }>
   kafka: Readonly<{ brokers: readonly string[] }>
   chromium: Readonly<{ executablePath: string }>
+  prometheus: Readonly<{ prometheus: string; promtool: string }>
 }
 
 /** `reason` is a sentence for the closing summary: the failed try, and what would help. */

@@ -7,6 +7,7 @@ import type { Webhooks } from '../drivers/webhook/webhooks.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Letters } from '../letters/letters.ts'
 import type { Alerts } from '../ops/alerts/alerts.ts'
+import type { ActuatorHealth } from '../ops/health/actuator-health.ts'
 import type { Health } from '../ops/health/health.ts'
 import type { Logger } from '../ops/log/log.ts'
 import type { Metrics } from '../ops/metrics/metrics.ts'
@@ -48,6 +49,8 @@ export type ApiContext = Readonly<{
   notifier: Pick<Notifier, 'channels' | 'sendTest'>
   alerts: Pick<Alerts, 'rules' | 'decide'>
   health: () => Health
+  /** The report with everything that the server watches. */
+  readActuator: () => ActuatorHealth
   metrics: Pick<Metrics, 'contentType' | 'render'>
   /** For the sessions of browsers. */
   signIn: Readonly<{ isRequired: boolean; isSecure(request: IncomingMessage): boolean }>

@@ -10,6 +10,7 @@ import { queueApi } from './queue/protocol/dialect.ts'
 import { queueApiRoutes } from './queue/routes.ts'
 import { v1 } from './v1/dialect.ts'
 import { v1Routes } from './v1/routes.ts'
+import { actuatorRoutes } from './watch/actuator.ts'
 import { healthRoutes } from './watch/health.ts'
 import { metricsRoutes } from './watch/metrics.ts'
 import { webhookApi } from './webhook/dialect.ts'
@@ -32,6 +33,7 @@ export const routes: readonly Route[] = [
   ...v1Routes,
   ...webhookRoutes,
   ...healthRoutes,
+  ...actuatorRoutes,
   ...metricsRoutes,
   ...docsRoutes,
   ...dashboardRoutes,

@@ -35,7 +35,7 @@ export type EngineOptions = Readonly<{
   /** Undefined: no spans are created. */
   tracing?: Tracing
   /** Called with the time that the store took for a write, and the kind of its main command. */
-  onWrite?(command: Command['op'], seconds: number): void
+  onWrite?(command: Command['op'], seconds: number, commands: number): void
   /** Called when a call was refused because of the quota of its namespace. */
   onQuotaRefused?(quota: QuotaName, namespace: string): void
   /** Called when background work failed. It will be tried again. */

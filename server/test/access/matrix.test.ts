@@ -62,7 +62,7 @@ describeKeysServer('the matrix of routes and credentials', 'SQLite memory', unli
     expect(guarded.length).toBeGreaterThan(70)
     const open = routes.filter(({ permission }) => permission === 'public').map(({ path }) => path)
     const allowed =
-      /^\/($|assets\/|docs|health|healthz$|readyz$|metrics$|openapi\.json$|actuator\/health$|channel|producer|consumer|dlq-status|job|_status|api\/v1\/session$)/
+      /^\/($|assets\/|docs|health|healthz$|readyz$|metrics$|openapi\.json$|actuator\/health(?:\/liveness|\/readiness)?$|channel|producer|consumer|dlq-status|job|_status|api\/v1\/session$)/
     expect(open.filter((path) => !allowed.test(path))).toEqual([])
   })
 

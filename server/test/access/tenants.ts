@@ -18,14 +18,11 @@ import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
 import { KnownError } from '../../src/errors.ts'
 import { createLetters } from '../../src/letters/create-letters.ts'
-import { createLetterTotals } from '../../src/ops/metrics/letter-totals.ts'
-import { createMetrics } from '../../src/ops/metrics/metrics.ts'
-import { createPushMetrics } from '../../src/ops/metrics/push-metrics.ts'
-import { createStoreWriteTimes } from '../../src/ops/metrics/store-write-times.ts'
 import type { Storage } from '../../src/storage/contract/storage.ts'
 import { createTestAlerts } from '../alerts/test-alerts.ts'
 import { noNotifier } from '../http/no-notifier.ts'
 import { noWatching } from '../http/no-watching.ts'
+import { createTestMetrics } from '../http/test-metrics.ts'
 import { createReadableLog, testSettings } from '../http/test-server.ts'
 
 export const tenants = ['north', 'south'] as const
@@ -88,6 +85,7 @@ export async function startTenantApi(storage: Storage): Promise<TenantApi> {
     kafka: noKafka,
     alerts,
     watching: createTestWatching(engine, clock),
+    readActuator: () => ({ status: 'UP', components: {} }),
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
     createMetrics: createTestMetrics,
     isLocalOnly: true,
@@ -135,22 +133,6 @@ function createTestNotifier(
   const channels = createChannels<string>({ configured: [], readSecret, ...parts, clock: storage.clock })
   return { ...parts, notifier: { ...noNotifier, channels } }
 }
-
-const createTestMetrics: Parameters<typeof createApi>[0]['createMetrics'] = (countConnections) =>
-  createMetrics({
-    version: '0.0.0-test',
-    storeKind: 'memory',
-    isStoreUp: () => true,
-    readCounts: async () => [],
-    readLetters: async () => ({ letters: [], classes: new Map(), campaigns: [] }),
-    letterTotals: createLetterTotals(),
-    storeWrites: createStoreWriteTimes(),
-    pushes: createPushMetrics(),
-    readDispatch: () => undefined,
-    countConnections,
-    readClockOffsetSeconds: () => null,
-    getReconcileState: () => ({ at: null, differences: 0, differencesTotal: 0 }),
-  })
 
 /** Records heartbeats; each tenant has a finding. */
 function createTestWatching(engine: Engine, clock: Clock): ApiContext['watching'] {

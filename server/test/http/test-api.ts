@@ -4,13 +4,10 @@ import { type ApiParts, createApi } from '../../src/api/create-api.ts'
 import type { Drain } from '../../src/api/http/connections/drain.ts'
 import { toHttpLimits } from '../../src/api/http/connections/http-limits.ts'
 import { KnownError } from '../../src/errors.ts'
-import { createLetterTotals } from '../../src/ops/metrics/letter-totals.ts'
-import { createMetrics } from '../../src/ops/metrics/metrics.ts'
-import { createPushMetrics } from '../../src/ops/metrics/push-metrics.ts'
-import { createStoreWriteTimes } from '../../src/ops/metrics/store-write-times.ts'
 import { noAlerts } from './no-alerts.ts'
 import { noNotifier } from './no-notifier.ts'
 import { noWatching } from './no-watching.ts'
+import { createTestMetrics } from './test-metrics.ts'
 import { createReadableLog, type LogLine, testSettings } from './test-server.ts'
 
 export type TestApi = Readonly<{ url: string; port: number; drain: Drain; lines: LogLine[] }>
@@ -71,22 +68,9 @@ async function startApi(over: Partial<ApiParts> = {}): Promise<TestApi & { stop(
     watching: noWatching,
     notifier: noNotifier,
     alerts: noAlerts,
+    readActuator: () => ({ status: 'UP', components: {} }),
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
-    createMetrics: (countConnections) =>
-      createMetrics({
-        version: '0.0.0-test',
-        storeKind: 'memory',
-        isStoreUp: () => true,
-        readCounts: async () => [],
-        readLetters: async () => ({ letters: [], classes: new Map(), campaigns: [] }),
-        letterTotals: createLetterTotals(),
-        storeWrites: createStoreWriteTimes(),
-        pushes: createPushMetrics(),
-        readDispatch: () => undefined,
-        countConnections,
-        readClockOffsetSeconds: () => null,
-        getReconcileState: () => ({ at: null, differences: 0, differencesTotal: 0 }),
-      }),
+    createMetrics: createTestMetrics,
     isLocalOnly: true,
     log,
     ...over,

@@ -210,6 +210,30 @@ for (const store of ['SQLite file', 'PostgreSQL'] as const) {
       }
     })
 
+    it('an export has exactly the bytes of OTLP for its span', async () => {
+      const { queue } = await createQueues(server)
+      const { traceId, spanId, traceparent } = createTrace()
+      await createClient({ url: server.url }).produce(queue, 'x', { traceparent })
+      await collector.waitFor(`produce ${queue}`)
+      const found = collector.exports.find(({ body }) => body.includes(`"produce ${queue}"`))
+      if (found === undefined) throw new Error('there is no export')
+      const text = found.body.toString('utf8')
+      // The rest of the text is the resource, which has its own test, and other spans.
+      const start = text.lastIndexOf('{"traceId"', text.indexOf(`"produce ${queue}"`))
+      const next = text.indexOf(',{"traceId"', start)
+      const span = next === -1 ? text.slice(start, text.indexOf(']}]}]}', start)) : text.slice(start, next)
+      const masked = span
+        .replaceAll(traceId, 'TRACE')
+        .replaceAll(spanId, 'PARENT')
+        .replaceAll(queue, 'QUEUE')
+        .replace(/"spanId":"[0-9a-f]{16}"/, '"spanId":"SPAN"')
+        .replaceAll(/TimeUnixNano":"\d{19}"/g, 'TimeUnixNano":"TIME"')
+        .replace(/"stringValue":"[\w-]{20,}"/, '"stringValue":"ID"')
+      expect(masked).toMatchInlineSnapshot(
+        `"{"traceId":"TRACE","spanId":"SPAN","parentSpanId":"PARENT","name":"produce QUEUE","kind":4,"startTimeUnixNano":"TIME","endTimeUnixNano":"TIME","attributes":[{"key":"messaging.system","value":{"stringValue":"redrive"}},{"key":"messaging.operation.name","value":{"stringValue":"produce"}},{"key":"messaging.destination.name","value":{"stringValue":"QUEUE"}},{"key":"messaging.operation.type","value":{"stringValue":"send"}},{"key":"messaging.destination.partition.id","value":{"stringValue":"0"}},{"key":"messaging.message.id","value":{"stringValue":"ID"}}],"droppedAttributesCount":0,"events":[],"droppedEventsCount":0,"status":{"code":0},"links":[],"droppedLinksCount":0,"flags":769}"`,
+      )
+    })
+
     it('the collector gets JSON of OTLP with the headers and the resource of the settings', async () => {
       const { queue } = await createQueues(server)
       await createClient({ url: server.url }).produce(queue, 'x')

@@ -72,6 +72,12 @@ describe('heartbeats in Redis', needs(redis), () => {
   }
   const rules = async (watch: Watch) => (await watch.readFindings()).map(({ rule }) => rule)
   const list = () => storage.listWorkers({ countMax: 100 })
+  /** Writes 200 kB. */
+  const fill = async (part: number) => {
+    const pipeline = writer.multi()
+    for (let at = 0; at < 200; at++) pipeline.set(`other:${clock.at}:${part}:${at}`, 'x'.repeat(1_000))
+    await pipeline.exec()
+  }
 
   it('a worker of the client is found with its state, and its key ends after 30 s', async () => {
     await send({ lastMessageAt: new Date(clock.at / 1_000 - 5_000).toISOString() })
@@ -166,6 +172,32 @@ describe('heartbeats in Redis', needs(redis), () => {
     ])
     expect(watch.redis()).toMatchObject({ reason: null })
     expect(watch.redis().unreadable).toContain('worker:payout')
+  })
+
+  it('heartbeats that an evicting Redis removes make no worker missing that writes them again', async () => {
+    const watch = start()
+    await send()
+    await watch.pass()
+    const [, used = '0'] = /^used_memory:(\d+)/m.exec(await writer.info('memory')) ?? []
+    const evicting = { 'maxmemory-policy': 'allkeys-lru', maxmemory: String(Number(used) + 2_000_000) }
+    await writer.configSet(evicting)
+    try {
+      let evicted = 0
+      for (let round = 0; round < 20; round++) {
+        clock.at += 10 * second
+        await send()
+        // In three of four rounds the key is gone before it is read.
+        if (round % 4 !== 0) for (let part = 0; part < 20; part++) await fill(part)
+        if ((await writer.exists('worker:payout:host:1')) === 0) evicted++
+        await watch.pass()
+        expect(await rules(watch)).toEqual([])
+      }
+      expect(evicted).toBeGreaterThan(5)
+      await advance(watch, 70 * second)
+      expect(await rules(watch)).toEqual(['worker-missing'])
+    } finally {
+      await writer.configSet({ 'maxmemory-policy': 'noeviction', maxmemory: '0' })
+    }
   })
 
   it('one of two servers reads the heartbeats, and the other takes over when it ends', async () => {

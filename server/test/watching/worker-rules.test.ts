@@ -216,7 +216,7 @@ describeStores('the watch over workers', (given) => {
     await advance(watch, 70 * second)
     const report = watch.peekReport()
     expect(report?.workerCounts.get(type)).toMatchObject({ MISSING: 2_500 })
-    expect(report?.findingCounts.get('worker-missing')).toBeGreaterThanOrEqual(2_500)
+    expect(report?.findingCounts.get('worker-missing')?.CRITICAL).toBeGreaterThanOrEqual(2_500)
     expect(report?.findings).toHaveLength(1_000)
     expect(report?.heartbeats).toHaveLength(500)
     expect(report?.otherHeartbeats.get(type)).toBeLessThan(clock.at)

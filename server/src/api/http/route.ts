@@ -42,6 +42,11 @@ export type Route<S extends RouteSchema = RouteSchema> = Readonly<{
   /** In OpenAPI notation: `/api/v1/queues/{name}`. */
   path: string
   permission: Permission
+  /**
+   * A public route with this mark identifies the caller if the request has a credential. A credential that is
+   * refused, or that cannot be checked now, is that of nobody.
+   */
+  isCallerOptional?: boolean
   /** A second permission that depends on the content of the request, in the same namespaces. */
   alsoNeeds?: (request: FastifyRequest) => Permission | undefined
   /** The name of the call in generated clients: `listLetters`. It never changes. */

@@ -24,8 +24,8 @@ export type WriterOptions = Readonly<{
   /** Items were stored that may become due, for example because they expire. */
   onStored(): void
   onEvent(event: EngineEvent): void
-  /** How long the store took, whether it wrote or rejected. */
-  onWrite?(command: Command['op'], seconds: number): void
+  /** How long the store took for a number of commands, whether it wrote or rejected. */
+  onWrite?(command: Command['op'], seconds: number, commands: number): void
   /** Creates spans. Undefined without tracing. */
   onCommitted?: WriteObserver
   onError(error: unknown): void
@@ -35,7 +35,7 @@ export function createWriter(options: WriterOptions): Writer {
   const { storage, onWrite, onEvent, onCommitted, onError } = options
 
   const measure = (commands: readonly Command[], startedAt: number): void => {
-    onWrite?.(findMainCommand(commands), (performance.now() - startedAt) / 1_000)
+    onWrite?.(findMainCommand(commands), (performance.now() - startedAt) / 1_000, commands.length)
   }
   const follow = (commands: readonly Command[], results: readonly unknown[], startedAt: number): void => {
     for (let at = 0; at < commands.length; at++) {

@@ -32,6 +32,8 @@ export function createReconciler(
     clock: Clock
     owner: string
     intervalUs: number
+    /** Reports each comparison of this server. */
+    onCompared?(differences: number): void
     log: Logger
   }>,
 ): Reconciler {
@@ -50,6 +52,7 @@ export function createReconciler(
       if (lock === null) return
       const differences = await storage.reconcile(lock)
       for (const difference of differences) log.error({ difference }, describeDifference(difference))
+      parts.onCompared?.(differences.length)
       state = {
         at: now,
         differences: differences.length,

@@ -1,9 +1,12 @@
 /**
- * Metrics of dead letters and campaigns. Gauges come from the exact counts of the store and are the same on
- * every server. Counters count the actions of this server only.
+ * Metrics of dead letters and campaigns. Figures from the exact counts of the store are the same on every
+ * server. The counters of `LetterTotals` count the actions of this server only.
  */
 import { Counter, Gauge, type Registry } from 'prom-client'
-import type { LetterCount } from '../../storage/contract/letters.ts'
+import { usPerSecond } from '../../core/time/instant.ts'
+import { type CampaignCounts, campaignLetterStates } from '../../storage/contract/campaigns.ts'
+import type { QueueCounts } from '../../storage/contract/counts.ts'
+import type { LetterCount, OldestOpen } from '../../storage/contract/letters.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'
 import { labelValuesMax, otherLabel } from './labelled-totals.ts'
 import { toLetterStatus } from './letter-status.ts'
@@ -16,18 +19,33 @@ const queuesMax = 10_000
 export type LetterFigures = Readonly<{
   letters: readonly LetterCount[]
   classes: ReadonlyMap<string, string>
-  campaigns: readonly Readonly<{ state: string }>[]
+  campaigns: readonly Readonly<{ id: string; state: string; counts: CampaignCounts }>[]
+  /** The dead queues that accepted the most letters; one entry without a name has all others. */
+  arrivals: readonly QueueCounts[]
+  oldest: readonly OldestOpen[]
 }>
 
 export async function readLetterFigures(
-  storage: Pick<StoreReads, 'countLetters' | 'listQueues' | 'listCampaigns'>,
+  storage: Pick<
+    StoreReads,
+    'countLetters' | 'listQueues' | 'listCampaigns' | 'readQueueCounts' | 'readOldestOpen'
+  >,
 ): Promise<LetterFigures> {
-  const [letters, campaigns] = await Promise.all([
+  const [letters, campaigns, queues] = await Promise.all([
     storage.countLetters({ filter: {}, by: ['queue', 'state'] }),
     storage.listCampaigns({ states: unfinished, countMax: campaignsMax }),
+    storage.listQueues({ countMax: queuesMax }),
   ])
-  const queues = letters.length === 0 ? [] : await storage.listQueues({ countMax: queuesMax })
-  return { letters, campaigns, classes: new Map(queues.map(({ name, letterClass }) => [name, letterClass])) }
+  // A dead queue is one that others use, or one with letters.
+  const dead = new Set(queues.flatMap(({ deadQueue }) => deadQueue ?? []))
+  for (const { queue } of letters) if (queue !== undefined) dead.add(queue)
+  const shown = [...new Set(foldSmallQueues(letters).flatMap(({ queue }) => queue ?? []))]
+  const [arrivals, oldest] = await Promise.all([
+    dead.size === 0 ? [] : storage.readQueueCounts({ queues: [...dead], countMax: labelValuesMax }),
+    shown.length === 0 ? [] : storage.readOldestOpen(shown.filter((name) => name !== otherLabel)),
+  ])
+  const classes = new Map(queues.map(({ name, letterClass }) => [name, letterClass]))
+  return { letters, campaigns, classes, arrivals, oldest }
 }
 
 export interface LetterMetrics {
@@ -49,10 +67,14 @@ export function createLetterMetrics(registry: Registry): LetterMetrics {
     labelNames: ['state'],
     registers,
   })
+  const progress = createCampaignProgress(registry)
+  const times = createArrivalMetrics(registry)
   return {
     set: (figures) => {
       letters.reset()
       campaigns.reset()
+      progress(figures?.campaigns ?? [])
+      times(figures)
       if (figures === undefined) return
       for (const { queue = '', state = 'waiting', count } of foldSmallQueues(figures.letters)) {
         const letterClass = queue === otherLabel ? otherLabel : (figures.classes.get(queue) ?? '')
@@ -61,6 +83,46 @@ export function createLetterMetrics(registry: Registry): LetterMetrics {
       for (const state of unfinished) campaigns.set({ state }, 0)
       for (const { state } of figures.campaigns) campaigns.inc({ state })
     },
+  }
+}
+
+/** Campaigns with a series of their own, the newest first. */
+const progressMax = 100
+
+function createCampaignProgress(registry: Registry) {
+  const gauge = new Gauge({
+    name: 'redrive_campaign_letters',
+    help: 'Letters of a campaign that has not ended, by their state in it. The newest 100 campaigns.',
+    labelNames: ['campaign', 'state'],
+    registers: [registry],
+  })
+  return (campaigns: LetterFigures['campaigns']): void => {
+    gauge.reset()
+    for (const { id, counts } of campaigns.slice(0, progressMax))
+      for (const state of campaignLetterStates) gauge.set({ campaign: id, state }, counts[state])
+  }
+}
+
+function createArrivalMetrics(registry: Registry) {
+  const registers = [registry]
+  const arrived = new Counter({
+    name: 'worker_dlq_messages_total',
+    help: 'Letters that arrived in a dead queue since its creation. Exact. (others): all but the 500 with the most.',
+    labelNames: ['topic'],
+    registers,
+  })
+  const oldest = new Gauge({
+    name: 'redrive_oldest_letter_timestamp_seconds',
+    help: 'Unix time of death of the oldest open letter of a dead queue. Absent without open letters.',
+    labelNames: ['queue'],
+    registers,
+  })
+  return (figures: LetterFigures | undefined): void => {
+    arrived.reset()
+    oldest.reset()
+    for (const { queue, accepted } of figures?.arrivals ?? [])
+      arrived.inc({ topic: queue ?? otherLabel }, accepted)
+    for (const { queue, diedAt } of figures?.oldest ?? []) oldest.set({ queue }, diedAt / usPerSecond)
   }
 }
 

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
+import type { CampaignCounts } from '../../storage/contract/campaigns.ts'
 import type { QueueCounts } from '../../storage/contract/counts.ts'
 import { createLetterTotals } from './letter-totals.ts'
 import { createMetrics, type MetricsSources } from './metrics.ts'
 import { createPushMetrics } from './push-metrics.ts'
-import { createStoreWriteTimes } from './store-write-times.ts'
+import { createStoreTimes } from './store-times.ts'
 
 const counts = (over: Partial<QueueCounts>): QueueCounts => ({
   queue: 'orders',
@@ -24,14 +25,25 @@ const counts = (over: Partial<QueueCounts>): QueueCounts => ({
   ...over,
 })
 
+const campaignCounts = (over: Partial<CampaignCounts>): CampaignCounts => ({
+  pending: 0,
+  sent: 0,
+  resolved: 0,
+  failed: 0,
+  unknown: 0,
+  skipped: 0,
+  discarded: 0,
+  ...over,
+})
+
 const sources = (over: Partial<MetricsSources> = {}): MetricsSources => ({
   version: '1.2.3',
   storeKind: 'sqlite',
   isStoreUp: () => true,
   readCounts: async () => [],
-  readLetters: async () => ({ letters: [], classes: new Map(), campaigns: [] }),
+  readLetters: async () => ({ letters: [], classes: new Map(), campaigns: [], arrivals: [], oldest: [] }),
   letterTotals: createLetterTotals(),
-  storeWrites: createStoreWriteTimes(),
+  storeTimes: createStoreTimes(),
   pushes: createPushMetrics(),
   readDispatch: () => undefined,
   countConnections: () => 3,
@@ -95,7 +107,13 @@ describe('metrics', () => {
             { queue: 'dead', state: 'dead', count: 2 },
           ],
           classes: new Map([['dead', 'financial']]),
-          campaigns: [{ state: 'running' }, { state: 'running' }],
+          campaigns: ['first', 'second'].map((id) => ({
+            id,
+            state: 'running',
+            counts: campaignCounts({ sent: 3 }),
+          })),
+          arrivals: [counts({ queue: 'dead', accepted: 6 }), counts({ queue: null, accepted: 1 })],
+          oldest: [{ queue: 'dead', diedAt: 1_794_744_000_500_000 }],
         }),
       }),
     )
@@ -109,6 +127,10 @@ describe('metrics', () => {
       expect(text).toContain('redrive_letters{queue="dead",letter_class="financial",status="DEAD"} 2')
       expect(text).toContain('redrive_campaigns{state="running"} 2')
       expect(text).toContain('redrive_campaigns{state="halted"} 0')
+      expect(text).toContain('redrive_campaign_letters{campaign="second",state="sent"} 3')
+      expect(text).toContain('worker_dlq_messages_total{topic="dead"} 6')
+      expect(text).toContain('worker_dlq_messages_total{topic="(others)"} 1')
+      expect(text).toContain('redrive_oldest_letter_timestamp_seconds{queue="dead"} 1794744000.5')
       expect(text).toContain('redrive_letters_captured_total{queue="dead"} 6')
       expect(text).toMatch(/^redrive_letters_redriven_total 4$/m)
       expect(text).toContain('redrive_letters_refused_total{refusal="no-target"} 1')
@@ -117,10 +139,10 @@ describe('metrics', () => {
   })
 
   it('the metrics show the duration of store writes as a histogram by kind of command', async () => {
-    const storeWrites = createStoreWriteTimes()
-    storeWrites.observe({ command: 'produce' }, 0.002)
-    storeWrites.observe({ command: 'produce' }, 20)
-    const text = await createMetrics(sources({ storeWrites })).render()
+    const storeTimes = createStoreTimes()
+    storeTimes.writes.observe({ command: 'produce' }, 0.002)
+    storeTimes.writes.observe({ command: 'produce' }, 20)
+    const text = await createMetrics(sources({ storeTimes })).render()
     expect(text).toContain('# TYPE redrive_store_write_seconds histogram')
     expect(text).toContain('redrive_store_write_seconds_bucket{le="0.001",command="produce"} 0')
     expect(text).toContain('redrive_store_write_seconds_bucket{le="0.0025",command="produce"} 1')
@@ -135,7 +157,7 @@ describe('metrics', () => {
       letterTotals.captured.add(`q${index}`, 1)
       return { queue: `q${index}`, state: 'waiting', count: index + 1 } as const
     })
-    const readLetters = async () => ({ letters, classes: new Map(), campaigns: [] })
+    const readLetters = async () => ({ letters, classes: new Map(), campaigns: [], arrivals: [], oldest: [] })
     const text = await createMetrics(sources({ letterTotals, readLetters })).render()
     const labelled = (name: string) => text.split('\n').filter((line) => line.startsWith(`${name}{`))
     expect(labelled('redrive_letters')).toHaveLength(501)

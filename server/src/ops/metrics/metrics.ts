@@ -12,18 +12,21 @@ import type { AlertCount } from '../../storage/contract/alerts.ts'
 import type { Counts, QueueCounts } from '../../storage/contract/counts.ts'
 import type { ConsumerCounts } from '../../storage/contract/webhooks.ts'
 import type { ReconcileState } from '../health/reconciler.ts'
+import type { WatchReport } from '../watching/evaluate.ts'
 import { type AccessTotals, registerAccessTotals } from './access-totals.ts'
 import { registerAlerts } from './alert-metrics.ts'
 import { type AnsweredRequest, AnsweredRequests } from './answered-requests.ts'
 import { combineMetrics, type MetricReport } from './combined-metrics.ts'
-import { type KafkaLag, registerKafkaLag } from './kafka-metrics.ts'
+import { type KafkaFigures, registerKafka } from './kafka-metrics.ts'
 import { otherLabel } from './labelled-totals.ts'
 import { createLetterMetrics, type LetterFigures, registerLetterTotals } from './letter-metrics.ts'
 import type { LetterTotals } from './letter-totals.ts'
 import type { NotificationMetrics } from './notification-metrics.ts'
 import type { DispatchFigures, PushMetrics } from './push-metrics.ts'
-import type { StoreWriteTimes } from './store-write-times.ts'
+import type { StoreTimes } from './store-times.ts'
+import { renderFamily, type TextFamily } from './text-family.ts'
 import type { TraceMetrics } from './trace-metrics.ts'
+import { createWorkerMetrics } from './worker-metrics.ts'
 
 export type MetricsSources = Readonly<{
   version: string
@@ -37,7 +40,7 @@ export type MetricsSources = Readonly<{
   letterTotals: LetterTotals
   /** Calls that this server refused; default: not counted. */
   accessTotals?: AccessTotals
-  storeWrites: StoreWriteTimes
+  storeTimes: StoreTimes
   /** The pushes of this server to webhook consumers. */
   pushes: PushMetrics
   /** The notifications of this server about alerts. Undefined: it sends none. */
@@ -53,8 +56,12 @@ export type MetricsSources = Readonly<{
   countConnections: () => number
   /** How far the clock of this machine is ahead of the clock of the store; null if the store has none. */
   readClockOffsetSeconds: () => number | null
-  /** The lag of consumer groups at the last reading. */
-  listKafkaLags?: () => readonly KafkaLag[]
+  /** The figures of Kafka clusters at the last reading. Undefined: there are none. */
+  kafka?: KafkaFigures
+  /** The last check of workers; null: there was none. */
+  peekWatchReport?: () => WatchReport | null
+  /** Undefined: no Redis is configured. */
+  isRedisUp?: () => boolean
   /** The result of the last comparison of counts with rows. */
   getReconcileState: () => ReconcileState
   /** The longest wait of a scrape for the store. */
@@ -100,15 +107,17 @@ export function createMetrics(sources: MetricsSources): Metrics {
   collectDefaultMetrics({ register: registry })
   registerHttpMetrics(registry, answered, sources.countConnections)
   registerServerMetrics(registry, sources)
-  registry.registerMetric(sources.storeWrites)
-  registerDriftMetrics(registry, sources.getReconcileState)
+  for (const times of Object.values(sources.storeTimes)) registry.registerMetric(times)
+  if (sources.isRedisUp !== undefined) registerRedis(registry, sources.isRedisUp)
+  registerDriftMetrics(registry, sources)
   // Metrics of the store are the same in every process, so they must not be added up.
   const storeRegistry = new Registry()
-  const items = createItemMetrics(storeRegistry)
+  let items = renderItems([])
   const letterMetrics = createLetterMetrics(storeRegistry)
   const deadJobs = createDeadJobMetric(storeRegistry)
+  const workers = createWorkerMetrics(storeRegistry)
   // All processes read the same lag, so it must not be added up either.
-  if (sources.listKafkaLags !== undefined) registerKafkaLag(storeRegistry, sources.listKafkaLags)
+  if (sources.kafka !== undefined) registerKafka(storeRegistry, sources.kafka)
   if (sources.countAlerts !== undefined) registerAlerts(storeRegistry, sources.countAlerts)
   registerLetterTotals(registry, sources.letterTotals)
   if (sources.accessTotals !== undefined) registerAccessTotals(registry, sources.accessTotals)
@@ -125,8 +134,9 @@ export function createMetrics(sources: MetricsSources): Metrics {
       readWithin(msMax, sources.readDeadJobs ?? (async () => [])),
     ])
     deadJobs.set(consumers ?? [])
+    workers.set(sources.peekWatchReport?.() ?? null)
     letterMetrics.set(letters)
-    items.set(queues ?? [])
+    items = renderItems(queues ?? [])
   }
 
   return {
@@ -136,7 +146,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
       // Scrapes at the same time get the same text.
       rendering ??= readStore()
         .then(() => Promise.all([renderProcesses(registry, sources.collectReports), storeRegistry.metrics()]))
-        .then((texts) => texts.join('\n'))
+        .then((texts) => [...texts, items].join('\n'))
         .finally(() => {
           rendering = undefined
         })
@@ -245,7 +255,23 @@ function registerServerMetrics(registry: Registry, sources: MetricsSources): voi
   })
 }
 
-function registerDriftMetrics(registry: Registry, reconciled: () => ReconcileState): void {
+function registerRedis(registry: Registry, isUp: () => boolean): void {
+  new Gauge({
+    name: 'redrive_redis_up',
+    help: '1 while heartbeats can be read from Redis, otherwise 0. Absent without Redis.',
+    registers: [registry],
+    aggregator: 'min',
+    collect() {
+      this.set(isUp() ? 1 : 0)
+    },
+  })
+}
+
+function registerDriftMetrics(
+  registry: Registry,
+  { getReconcileState, peekWatchReport }: MetricsSources,
+): void {
+  const reconciled = getReconcileState
   const registers = [registry]
   new Gauge({
     name: 'redrive_counts_drift',
@@ -253,7 +279,7 @@ function registerDriftMetrics(registry: Registry, reconciled: () => ReconcileSta
     registers,
     aggregator: 'max',
     collect() {
-      this.set(reconciled().differences)
+      this.set(Math.max(reconciled().differences, peekWatchReport?.()?.countDrift ?? 0))
     },
   })
   new Counter({
@@ -276,31 +302,28 @@ function registerDriftMetrics(registry: Registry, reconciled: () => ReconcileSta
   })
 }
 
-function createItemMetrics(registry: Registry): Readonly<{ set(queues: readonly QueueCounts[]): void }> {
-  const registers = [registry]
-  const items = new Gauge({
-    name: 'redrive_items',
-    help: 'Current items of a queue by state, and in its archive. Exact. (others): all but the 500 busiest queues.',
-    labelNames: ['queue', 'state'],
-    registers,
-  })
-  const itemsTotal = new Counter({
-    name: 'redrive_items_total',
-    help: 'Items that a queue accepted since its creation, and how they left it. Exact.',
-    labelNames: ['queue', 'event'],
-    registers,
-  })
-  return {
-    set: (queues) => {
-      items.reset()
-      itemsTotal.reset()
-      for (const counts of queues) {
-        const queue = counts.queue ?? otherLabel
-        for (const state of gauges) items.inc({ queue, state }, counts[state])
-        for (const event of totals) itemsTotal.inc({ queue, event: toSnakeCase(event) }, counts[event])
-      }
-    },
-  }
+const itemGauges: TextFamily = {
+  name: 'redrive_items',
+  help: 'Current items of a queue by state, and in its archive. Exact. (others): all but the 500 busiest queues.',
+  type: 'gauge',
+  labelNames: ['queue', 'state'],
+}
+const itemTotals: TextFamily = {
+  name: 'redrive_items_total',
+  help: 'Items that a queue accepted since its creation, and how they left it. Exact.',
+  type: 'counter',
+  labelNames: ['queue', 'event'],
+}
+const events = totals.map((total) => [total, toSnakeCase(total)] as const)
+
+function renderItems(queues: readonly QueueCounts[]): string {
+  const states = queues.flatMap((counts) =>
+    gauges.map((state) => ({ labels: [counts.queue ?? otherLabel, state], value: counts[state] })),
+  )
+  const left = queues.flatMap((counts) =>
+    events.map(([total, event]) => ({ labels: [counts.queue ?? otherLabel, event], value: counts[total] })),
+  )
+  return renderFamily(itemGauges, states) + renderFamily(itemTotals, left)
 }
 
 /** A summary of the library that takes its values from `AnsweredRequests`. */

@@ -7,6 +7,7 @@ import type { EventTotal } from '../../storage/contract/workers.ts'
 
 export interface EventTotals {
   count(event: EngineEvent): void
+  add(total: EventTotal): void
   /** Takes everything that was counted since the last call. */
   take(): readonly EventTotal[]
   /** Returns what could not be stored. */
@@ -20,6 +21,7 @@ export function createEventTotals(): EventTotals {
     counts.set(key, { name, label, count: (counts.get(key)?.count ?? 0) + count })
   }
   return {
+    add,
     count: (event) => {
       const total = toTotal(event)
       if (total !== undefined) add(total)

@@ -22,6 +22,8 @@ export interface Watching {
   receive(heartbeats: readonly NewHeartbeat[]): Promise<Readonly<{ refused: readonly number[] }>>
   /** Counts an event, so that the totals of all servers are in the store. */
   count(event: EngineEvent): void
+  /** Counts a comparison of the counts with their rows by this server. `differences`: wrong counts. */
+  countComparison(differences: number): void
   pass(): Promise<void>
   /**
    * Everything that is not as it should be now, the worst first, at most `findingsMax`. A finding is

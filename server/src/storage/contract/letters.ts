@@ -89,6 +89,11 @@ export interface LetterStore {
    */
   countOpenSince(since: Instant, queues?: readonly QueueName[]): Promise<number>
   /**
+   * The time of death of the oldest open letter (waiting, scheduled, dead) of each of these queues. Queues
+   * without open letters are left out. The cost depends on the number of queues, not of letters.
+   */
+  readOldestOpen(queues: readonly QueueName[]): Promise<readonly OldestOpen[]>
+  /**
    * Groups with the most matching letters first, then by id. Merged groups are part of the group that they
    * are shown as.
    */
@@ -109,6 +114,8 @@ export interface LetterStore {
   /** The namespaces of the queues of live and archived letters. Unknown ids are left out. */
   readLetterNamespaces(letterIds: readonly LetterId[]): Promise<readonly LetterNamespace[]>
 }
+
+export type OldestOpen = Readonly<{ queue: QueueName; diedAt: Instant }>
 
 export type LetterNamespace = Readonly<{ letterId: LetterId; namespace: string }>
 

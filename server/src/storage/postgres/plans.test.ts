@@ -14,7 +14,7 @@ import { addLetters, moveLetters, readSetPage, skipPending } from './campaigns/c
 import { readLetterStates, readPendingPlaces } from './campaigns/send-progress.ts'
 import type { Statement } from './connection/connection.ts'
 import { Connections } from './connection/connections.ts'
-import { openSince, prepareCount } from './counts/letter-count-queries.ts'
+import { oldestOpen, openSince, prepareCount } from './counts/letter-count-queries.ts'
 import { lockDue, lockEnded, peekDue } from './items/advance.ts'
 import { completeInPlace, completeKept, completeLeased, completePlain } from './items/complete-plain.ts'
 import { leaseAll, leaseLive } from './items/lease.ts'
@@ -124,6 +124,7 @@ describe('query plans on filled tables', needs(postgres), () => {
     ['archived letters: read', readArchived, ['archive_uuid'], []],
     ['letters by UUID', findByUuid, ['items_sourced_uuid', 'archive_uuid'], []],
     ['open letters', openSince, ['open_letters_pkey', 'items_sourced_died'], []],
+    ['oldest open letters', oldestOpen, ['items_sourced_died'], []],
     ['groups: lock those seen later', lockSeenLater, ['groups_pkey'], []],
     ['groups: update the first time', updateFirstSeen, ['groups_pkey', 'Tid Scan'], []],
     ['arrivals', arrivals, ['group_hours_pkey'], []],

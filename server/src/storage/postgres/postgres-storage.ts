@@ -71,6 +71,7 @@ import type {
   LetterNamespace,
   LetterRanges,
   ListedLetter,
+  OldestOpen,
   PayloadSize,
   RangesQuery,
 } from '../contract/letters.ts'
@@ -115,7 +116,7 @@ import { DiskSpace } from './connection/disk-space.ts'
 import { toKnownError } from './connection/errors.ts'
 import { Vacuum } from './connection/vacuum.ts'
 import { readCounts, readQueueCounts } from './counts/counts.ts'
-import { countLetters, countOpenSince } from './counts/letter-count-queries.ts'
+import { countLetters, countOpenSince, readOldestOpen } from './counts/letter-count-queries.ts'
 import { FirstMinuteCache } from './counts/time-bucket-retention.ts'
 import { readUsage } from './counts/usage.ts'
 import { reconcileCounts, verifyCounts } from './counts/verify.ts'
@@ -370,6 +371,10 @@ class PostgresStorage implements Storage {
 
   countOpenSince(since: Instant, queues?: readonly string[]): Promise<number> {
     return this.#run(() => countOpenSince(this.#store.connections, since, queues))
+  }
+
+  readOldestOpen(queues: readonly string[]): Promise<readonly OldestOpen[]> {
+    return this.#run(() => readOldestOpen(this.#store.connections, queues))
   }
 
   listGroups(query: GroupsQuery): Promise<readonly GroupFacts[]> {

@@ -152,6 +152,7 @@ type QueueReads = Pick<
   | 'listItems'
   | 'listArchive'
   | 'countOpenSince'
+  | 'readOldestOpen'
 >
 
 function scopeQueueReads(
@@ -180,6 +181,7 @@ function scopeQueueReads(
     listItems: (query) => inQueue(query.queue, [], () => storage.listItems(query)),
     listArchive: (query) => inQueue(query.queue, [], () => storage.listArchive(query)),
     countOpenSince: async (since, queues) => storage.countOpenSince(since, await selectNames(queues)),
+    readOldestOpen: async (queues) => storage.readOldestOpen(await selectNames(queues)),
   }
 }
 

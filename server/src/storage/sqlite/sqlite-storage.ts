@@ -94,6 +94,7 @@ function createStorage(backend: Backend, clock: Clock): Storage {
     },
     countLetters: (query) => ask({ read: 'letter-counts', query }),
     countOpenSince: (since, queues) => ask({ read: 'open-since', since, queues }),
+    readOldestOpen: (queues) => ask({ read: 'oldest-open', queues }),
     listGroups: (query) => ask({ read: 'groups', query }),
     readGroupLabels: (groupIds) => ask({ read: 'group-labels', groupIds }),
     listCauses: (query) => ask({ read: 'causes', query }),

@@ -59,6 +59,28 @@ describeStores('counts of letters', (given) => {
     expect(await given.storage.countOpenSince(noon - hour)).toBe(0)
   })
 
+  it('the oldest open letter of a queue is found in every open state, and no other letter is', async () => {
+    const { work, letters } = await actions.createQueues()
+    const other = await actions.createQueues()
+    const oldest = (...queues: string[]) => given.storage.readOldestOpen(queues)
+    expect(await oldest(letters, 'no-such-queue', work)).toEqual([])
+    const at = (minutes: number) => noon - minutes * minute
+    const [a, b, c] = await actions.capture(
+      letters,
+      [3, 2, 1].map((minutes) => aLetter({ deadLetteredAt: at(minutes) })),
+    )
+    await actions.capture(other.letters, [aLetter({ deadLetteredAt: at(9) })])
+    expect(await oldest(letters)).toEqual([{ queue: letters, diedAt: at(3) }])
+    expect((await oldest(letters, other.letters)).length).toBe(2)
+    const discard = (letterId: string) =>
+      given.run({ op: 'discard', letters: [{ letterId }], reason: 'test', now: noon })
+    await discard(a ?? '')
+    expect(await oldest(letters)).toEqual([{ queue: letters, diedAt: at(2) }])
+    await discard(b ?? '')
+    await discard(c ?? '')
+    expect(await oldest(letters)).toEqual([])
+  })
+
   it('counts without dimensions return one sum', async () => {
     const { work, letters } = await actions.createQueues()
     await actions.produceDead(work, newItems(7))

@@ -36,7 +36,7 @@ export function createAuthorize(options: AuthorizeOptions): Authorize {
   const watch = createWatch(options)
   return (permission, request) => {
     // Answers without the store: for health checks, and while the store cannot be reached.
-    if (permission === 'public') return createCaller(nobody, request, proxies)
+    if (permission === 'public') return identifyPublic(request, options)
     const address = readClientAddress(request.raw, proxies)
     const identity = countRefusal(request, options, () =>
       access().identify(findCredential(request, address, options), address),
@@ -49,6 +49,26 @@ export function createAuthorize(options: AuthorizeOptions): Authorize {
     }
     return identity instanceof Promise ? identity.then(admit) : admit(identity)
   }
+}
+
+/** A health check is answered soon, even if the store hangs. */
+const identifyMsMax = 1_000
+
+function identifyPublic(request: FastifyRequest, options: AuthorizeOptions): Caller | Promise<Caller> {
+  const { access, proxies } = options
+  const anonymous = createCaller(nobody, request, proxies)
+  if (request.route?.isCallerOptional !== true) return anonymous
+  const address = readClientAddress(request.raw, proxies)
+  const identify = async (): Promise<Caller> => {
+    const credential = findCredential(request, address, options)
+    if (credential.kind === 'none') return anonymous
+    return createCaller(await access().identify(credential, address), request, proxies)
+  }
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<Caller>((resolve) => {
+    timer = setTimeout(() => resolve(anonymous), identifyMsMax)
+  })
+  return Promise.race([identify().catch(() => anonymous), timeout]).finally(() => clearTimeout(timer))
 }
 
 function createWatch(options: AuthorizeOptions): CallerWatch {

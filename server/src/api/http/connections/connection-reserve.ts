@@ -11,6 +11,8 @@ const reservedPaths: ReadonlySet<string> = new Set([
   '/readyz',
   '/metrics',
   '/actuator/health',
+  '/actuator/health/liveness',
+  '/actuator/health/readiness',
 ])
 /** A connection without a request for this long is closed if another one needs its place. */
 const idleMsMin = 1_000

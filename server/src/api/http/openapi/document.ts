@@ -42,6 +42,7 @@ const tags = [
     description: 'Dead letters in the form of the management API and of the topic API. See docs/dlq-api.md.',
   },
   { name: 'workers', description: 'Workers, their heartbeats, and problems of workers and lag.' },
+  { name: 'alerts', description: 'Alerts, their rules, and the channels that they are sent to.' },
   { name: 'watching', description: 'Health checks and metrics. They need no credential.' },
   { name: 'pages', description: 'Web pages, and this OpenAPI document.' },
   { name: 'test-hooks', description: 'Only with --test-hooks: set the clock and hold queues.' },

@@ -2,7 +2,7 @@
 
 import { isStorableText } from '../../../core/text/storable-text.ts'
 import type { Instant } from '../../../core/time/instant.ts'
-import type { CountedBy, LetterCount, LetterCountsQuery } from '../../contract/letters.ts'
+import type { CountedBy, LetterCount, LetterCountsQuery, OldestOpen } from '../../contract/letters.ts'
 import {
   type CountCondition,
   hasGroupConditions,
@@ -150,4 +150,24 @@ export async function countOpenSince(
   const values = [since, minute, Math.floor(minute / minutesPerHour), names]
   const [row = {}] = await connections.read(openSince, values)
   return readNumber(row, 'n')
+}
+
+export const oldestOpen: Statement = {
+  name: 'read-oldest-open',
+  text: `select q.name, o.died_at from redrive.queues q cross join lateral (
+      select min(f.died_at) as died_at from unnest(array[${openStates.join(', ')}]) as s(state)
+        cross join lateral (
+          select i.died_at from redrive.items_sourced i
+          where i.queue_id = q.id and i.state = s.state and i.died_at is not null and i.group_id is not null
+          order by i.died_at limit 1) f) o
+    where q.name = any ($1::text[]) and o.died_at is not null`,
+}
+
+/** Reads the first entry of the index for each queue and state. */
+export async function readOldestOpen(
+  connections: Connections,
+  queues: readonly string[],
+): Promise<OldestOpen[]> {
+  const rows = await connections.read(oldestOpen, [encodeTexts(queues.filter(isStorableText))])
+  return rows.map((row) => ({ queue: readText(row, 'name'), diedAt: readNumber(row, 'died_at') }))
 }

@@ -1,6 +1,6 @@
 /** Numbers of letters, read from their counts. The cost depends on the number of groups, not of letters. */
 import type { Instant } from '../../../core/time/instant.ts'
-import type { CountedBy, LetterCount, LetterCountsQuery } from '../../contract/letters.ts'
+import type { CountedBy, LetterCount, LetterCountsQuery, OldestOpen } from '../../contract/letters.ts'
 import { hasGroupConditions, readConditions } from '../../shared/letters/counted-filter.ts'
 import { readNumber, readNumberOrNull, readText } from '../../shared/rows/row-values.ts'
 import type { Database, Values } from '../connection/database.ts'
@@ -91,4 +91,24 @@ export function countOpenSince(
     }
   }
   return open
+}
+
+const oldestOpen = `select q.name, (
+    select min(o.died_at) from (
+      ${openStates
+        .map(
+          (state) =>
+            `select min(died_at) as died_at from items
+         where queue_id = q.id and letter_state = ${listedCodes[state]}`,
+        )
+        .join(' union all ')}) o) as died_at
+  from json_each(?) n join queues q on q.name = n.value`
+
+/** Reads the first entry of the index for each queue and state. */
+export function readOldestOpen(database: Database, queues: readonly string[]): OldestOpen[] {
+  const rows = database.readArrays(oldestOpen, JSON.stringify(queues))
+  return rows.flatMap((row) => {
+    const diedAt = readNumberOrNull(row, 1)
+    return diedAt === null ? [] : [{ queue: readText(row, 0), diedAt }]
+  })
 }

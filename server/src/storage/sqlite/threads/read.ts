@@ -8,7 +8,7 @@ import { listCampaignLetters } from '../campaigns/campaign-letters.ts'
 import { getCampaign, listCampaigns } from '../campaigns/campaigns.ts'
 import type { Database } from '../connection/database.ts'
 import { readCounts, readQueueCounts } from '../counts/counts.ts'
-import { countLetters, countOpenSince } from '../counts/letter-count-queries.ts'
+import { countLetters, countOpenSince, readOldestOpen } from '../counts/letter-count-queries.ts'
 import { readUsage } from '../counts/usage.ts'
 import { verifyCounts } from '../counts/verify.ts'
 import { compareArrivals } from '../counts/verify-arrivals.ts'
@@ -87,6 +87,7 @@ const handlers = {
   'letter-scan': (database, { ranges, bounds }) => scanLetters(database, ranges, bounds),
   'letter-counts': (database, { query }) => countLetters(database, query),
   'open-since': (database, { since, queues }) => countOpenSince(database, since, queues),
+  'oldest-open': (database, { queues }) => readOldestOpen(database, queues),
   groups: (database, { query }) => listGroups(database, query),
   'group-labels': (database, { groupIds }) => readGroupLabels(database, groupIds),
   causes: (database, { query }) => listCauses(database, query),

@@ -58,6 +58,7 @@ export type ReadCall =
   | Readonly<{ read: 'letter-ranges'; query: RangesQuery }>
   | Readonly<{ read: 'letter-scan'; ranges: IndexRanges; bounds: ScanBounds }>
   | Readonly<{ read: 'letter-counts'; query: LetterCountsQuery }>
+  | Readonly<{ read: 'oldest-open'; queues: readonly string[] }>
   | Readonly<{ read: 'open-since'; since: Instant; queues: readonly string[] | undefined }>
   | Readonly<{ read: 'groups'; query: GroupsQuery }>
   | Readonly<{ read: 'group-labels'; groupIds: readonly number[] }>
