@@ -8,9 +8,7 @@ import { createLoop } from './engine/loop.ts'
 import { KnownError } from './errors.ts'
 import type { Alerts } from './ops/alerts/alerts.ts'
 import { createAlerts, type NotificationQueue } from './ops/alerts/create-alerts.ts'
-import { readOldest } from './ops/alerts/read-oldest.ts'
 import { createConsumerReader } from './ops/alerts/stopped-consumers.ts'
-import type { Reconciler } from './ops/health/reconciler.ts'
 import { findingsMax, type Watching } from './ops/watching/watching.ts'
 import type { ServerClock } from './server-clock.ts'
 import type { ServerOptions } from './server-options.ts'
@@ -27,7 +25,6 @@ export function createServerAlerts(
   { connection, engine }: StoreParts,
   kafka: Kafka,
   watching: Watching,
-  reconciler: Reconciler,
   notifier: NotificationQueue,
   clock: ServerClock,
   owner: string,
@@ -58,8 +55,7 @@ export function createServerAlerts(
     listTopics: () => listTopics(kafka),
     listUnknownClusters: () => listUnknownClusters(kafka),
     readConsumers: createConsumerReader({ storage, clock }),
-    readCountDrift: () => reconciler.state().differences,
-    readOldest: (queues) => readOldest(storage(), queues),
+    readCountDrift: () => watching.peekReport()?.countDrift ?? 0,
   })
   const loop = createLoop(intervalMs, alerts.pass, (error) => {
     if (!isStoreUnavailable(error)) log.warn({ err: error }, 'alerts could not be checked; will retry')

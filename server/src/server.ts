@@ -65,10 +65,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const watchingParts = createServerWatching(options, parts, kafka, clock, owner)
   const { watching, watchingLoop } = watchingParts
   const notify = createServerNotify(options, parts, clock)
+  const alertLoop = createServerAlerts(options, parts, kafka, watching, notify.notifier, clock, owner)
   const loops = createBackgroundLoops(options, parts, clock, owner, watching.countComparison)
-  const { reconciler } = loops
-  const { notifier } = notify
-  const alertLoop = createServerAlerts(options, parts, kafka, watching, reconciler, notifier, clock, owner)
   const { app, drain, metrics } = await createServerApi(
     options,
     parts,

@@ -6,7 +6,6 @@ import type { Finding } from '../../src/core/watching/findings.ts'
 import type { Engine } from '../../src/engine/engine.ts'
 import type { Alerts } from '../../src/ops/alerts/alerts.ts'
 import { createAlerts } from '../../src/ops/alerts/create-alerts.ts'
-import { readOldest } from '../../src/ops/alerts/read-oldest.ts'
 import type { Storage } from '../../src/storage/contract/storage.ts'
 import { bytes, noon } from '../make.ts'
 
@@ -60,7 +59,6 @@ export function createTestAlerts(
     listUnknownClusters: () => options.unknownClusters?.() ?? [],
     readConsumers: async () => options.consumers?.() ?? [],
     readCountDrift: () => options.countDrift?.() ?? 0,
-    readOldest: (queues) => readOldest(storage, queues),
   })
 }
 

@@ -79,7 +79,7 @@ describe.each(['SQLite file', 'PostgreSQL'] as const)('alerts are sent once (%s)
         for (const [index, queue] of queues.entries())
           await failIn((index % 2 === 0 ? first : second) ?? '', queue)
         await expectOnce(queues)
-        // No server was killed, so no receiver got a notification twice.
+        // No server was killed, so the receiver got no notification twice.
         expect(received.length).toBe(new Set(received.map(({ id }) => id)).size)
       },
     )

@@ -27,8 +27,6 @@ export type FactParts = Readonly<{
   listUnknownClusters(): readonly string[]
   readConsumers(): Promise<readonly ConsumerFact[]>
   readCountDrift(): number
-  /** When the oldest open letter of each queue died. */
-  readOldest(queues: readonly string[]): Promise<readonly Readonly<{ queue: string; diedAt: Instant }>[]>
 }>
 
 export type ReadFacts = Readonly<{ facts: AlertFacts; notices: readonly GroupNotice[] }>
@@ -55,7 +53,7 @@ export async function readFacts(
   const { queues, byName } = known
   const enabled = rules.filter(({ isEnabled }) => isEnabled)
   const [oldest, inflow, groups] = await Promise.all([
-    readOldest(parts, enabled, queues),
+    readOldest(storage, enabled, queues),
     readInflow(storage, enabled, queues, now),
     readGroups(storage, notices, tracked, byName, now),
   ])
@@ -96,7 +94,7 @@ async function readQueues(storage: StoreReads): Promise<KnownQueues> {
 }
 
 async function readOldest(
-  parts: Pick<FactParts, 'readOldest'>,
+  storage: Pick<StoreReads, 'readOldestOpen'>,
   rules: readonly AlertRule[],
   queues: readonly QueueFact[],
 ): Promise<ReadonlyMap<string, Instant>> {
@@ -104,7 +102,7 @@ async function readOldest(
     condition.type === 'oldest-letter' ? selectCandidates(condition, queues).map(({ name }) => name) : [],
   )
   if (names.length === 0) return new Map()
-  const oldest = await parts.readOldest([...new Set(names)])
+  const oldest = await storage.readOldestOpen([...new Set(names)])
   return new Map(oldest.map(({ queue, diedAt }) => [queue, diedAt]))
 }
 
