@@ -17,7 +17,7 @@ import { takeTurn } from '../../turns.ts'
 import type { StoredAlert } from '../contract/alerts.ts'
 import type { AuditRow } from '../contract/audit.ts'
 import type { StoredAttempt } from '../contract/deliveries.ts'
-import type { GroupFacts, LetterFilter } from '../contract/letters.ts'
+import type { GroupFacts, LetterCount, LetterCountsQuery, LetterFilter } from '../contract/letters.ts'
 import type { StoreReads } from '../contract/storage.ts'
 import type { Message } from '../contract/webhooks.ts'
 import { redactDetails } from './redacted-filter.ts'
@@ -107,21 +107,24 @@ function redactGroupReads(visible: StoreReads, redactions: Redactions): GroupRea
     const found = await redactions(names)
     return groups.map((group) => redactGroup(group, found[names.indexOf(group.queue)] ?? null))
   }
+  const readGroupLabels: StoreReads['readGroupLabels'] = async (groupIds) => {
+    const labels = await visible.readGroupLabels(groupIds)
+    const ids = [...new Set(labels.map(({ shownAs }) => shownAs))]
+    if (ids.length === 0) return labels
+    const groups = await listGroups({ filter: { groupIds: ids }, countMax: ids.length, isEmptyToo: true })
+    const slugs = new Map(groups.map(({ id, slug, title }) => [id, { slug, title }]))
+    return labels.map((label) => {
+      const shown = slugs.get(label.shownAs)
+      return shown?.title.includes(redactedText) === true ? { ...label, slug: shown.slug } : label
+    })
+  }
   return {
     listGroups,
-    readGroupLabels: async (groupIds) => {
-      const labels = await visible.readGroupLabels(groupIds)
-      const ids = [...new Set(labels.map(({ shownAs }) => shownAs))]
-      if (ids.length === 0) return labels
-      const groups = await listGroups({ filter: { groupIds: ids }, countMax: ids.length, isEmptyToo: true })
-      const slugs = new Map(groups.map(({ id, slug, title }) => [id, { slug, title }]))
-      return labels.map((label) => {
-        const shown = slugs.get(label.shownAs)
-        return shown?.title.includes(redactedText) === true ? { ...label, slug: shown.slug } : label
-      })
-    },
+    readGroupLabels,
     countLetters: async (query) => {
-      const counts = await visible.countLetters(query)
+      const counts = query.by.includes('slug')
+        ? await countBySlug(query, visible, readGroupLabels)
+        : await visible.countLetters(query)
       const names = [...new Set(counts.flatMap(({ queue }) => queue ?? []))]
       const found = await redactions(names)
       return counts.map((count) => {
@@ -131,6 +134,30 @@ function redactGroupReads(visible: StoreReads, redactions: Redactions): GroupRea
       })
     },
   }
+}
+
+/** A slug is made of an error message too: counts by group are added up under the slugs that lists show. */
+async function countBySlug(
+  query: LetterCountsQuery,
+  visible: StoreReads,
+  readGroupLabels: StoreReads['readGroupLabels'],
+): Promise<readonly LetterCount[]> {
+  const counts = await visible.countLetters({ ...query, by: [...new Set([...query.by, 'group' as const])] })
+  const ids = [...new Set(counts.flatMap(({ group }) => group ?? []))]
+  const labels = await readGroupLabels(ids)
+  const slugs = new Map(labels.map(({ id, slug }) => [id, slug]))
+  const sums = new Map<string, LetterCount>()
+  for (const { group, ...rest } of counts) {
+    const slug = group === undefined ? rest.slug : (slugs.get(group) ?? rest.slug)
+    const shown = {
+      ...rest,
+      ...(slug !== undefined && { slug }),
+      ...(query.by.includes('group') && group !== undefined && { group }),
+    }
+    const key = JSON.stringify(query.by.map((field) => shown[field] ?? null))
+    sums.set(key, { ...shown, count: shown.count + (sums.get(key)?.count ?? 0) })
+  }
+  return [...sums.values()]
 }
 
 function redactAlertReads(

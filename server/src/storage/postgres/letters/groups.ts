@@ -310,10 +310,11 @@ async function planJoins(
   { connection }: Transaction,
   wanted: readonly (readonly [string, WantedGroup])[],
 ): Promise<GroupsPlan[]> {
+  const compared = listCompared(wanted)
   const rows = await connection.query(findCandidates, [
-    encodeInt4s(wanted.map(([, { queueId }]) => queueId)),
-    encodeTexts(wanted.map(([, { cause }]) => cause.origin)),
-    encodeTexts(wanted.map(([, { cause }]) => cause.bucket)),
+    encodeInt4s(compared.map(({ queueId }) => queueId)),
+    encodeTexts(compared.map(({ cause }) => cause.origin)),
+    encodeTexts(compared.map(({ cause }) => cause.bucket)),
   ])
   const candidates = new Map<number, Map<number, IndexedGroup>>()
   for (const row of rows) {
@@ -330,6 +331,15 @@ async function planJoins(
       groups,
     )
   })
+}
+
+/** One cause for each queue, origin and bucket: many causes of a batch are compared with the same groups. */
+function listCompared(wanted: readonly (readonly [string, WantedGroup])[]): WantedGroup[] {
+  const byBucket = new Map<string, WantedGroup>()
+  for (const [, each] of wanted) {
+    byBucket.set(JSON.stringify([each.queueId, each.cause.origin, each.cause.bucket]), each)
+  }
+  return [...byBucket.values()]
 }
 
 function toIndexedGroup(row: Row): IndexedGroup {
