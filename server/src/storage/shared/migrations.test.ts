@@ -34,6 +34,12 @@ describe('the migrations of the stores', () => {
       ['0011_namespaces', '78a80f68ce678d6e4eac85dc847390c0444a410269dd6e9a407fbdc6de6b99bf'],
       ['0012_causes', '0baf7913586e725dea1091899ea88760b0054cf834844a08372c90a0b63ebf30'],
       ['0013_deliveries', '36c096b9fa5c2a1cc155d05dfc73f16eb95651b49b3e9441acddbca9895778e3'],
+      ['0014_message-pruning', '8716bdea3ced0a766a4e147679927da7718d0bf3840f0ebce0c244247950ef02'],
+      ['0015_workers', '91d802ded8545c27a545b69117f544f04d3f7de4d7461cd479c5a8cf9eafbbc0'],
+      ['0016_alerts', 'fde09c747077f110b1470fc39838e8f218abfa8e893ec9d1a5bc45b5ffe625ee'],
+      ['0017_queue-deletions', 'e63f669ee7de504ddbdfbf5fe091b09e84e4fd952631f9b93a2f63873e471625'],
+      ['0018_disk-reserve', 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'],
+      ['0019_audit-replace', 'e3e7a5d6954eb1d03b1510654e8f22a0b76bf0180619e88bba0f41aa5dbd61ec'],
     ])
     expect(checksums(postgresMigrations)).toEqual([
       ['0001_foundation', 'fee1b277a7afc2bde76abc7c6e8a231295ac717517819bdad223c32a84032bd5'],
@@ -49,6 +55,12 @@ describe('the migrations of the stores', () => {
       ['0011_namespaces', '881204edf88790d38b339451d7f8bbdf1242cb481b0d59bcb910afae1b7dd4ac'],
       ['0012_causes', '972cd0dfcb945dc5ec8922be8d2bf792c79348f933c7ff36b83f437905e633d6'],
       ['0013_deliveries', '67594af00d9833a69f6bfe9ca597539d9921c9118248c3d6f0c5dfaf166abb67'],
+      ['0014_message-pruning', '00e2cd6ae54fef7c0ddd62982d1e20c54f34ad6d60fc28b6d7dfb2244691db26'],
+      ['0015_workers', '4c17f1bc74fd760a51367f7bf3704ce7028f58723dd2f5ea23d03a8b16b29b45'],
+      ['0016_alerts', 'c707fbc83922e35f430b74041d0dec6f08e4b149804be9471b5377c633943f95'],
+      ['0017_queue-deletions', '98a9d1494b99b8aec79fef22126d3b37b7911430181f5716fb2c9f28fa384c19'],
+      ['0018_disk-reserve', '10940f59ee65020a7b76a26cd3eb473ac8cc1d078d5201a2a8db35783d14dda0'],
+      ['0019_audit-replace', 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'],
     ])
   })
 })
