@@ -107,7 +107,7 @@ describe('the metrics of two servers on one PostgreSQL', needsOf('PostgreSQL'), 
   it('metrics whose source is the store are equal on both servers', async () => {
     const table = await readTable()
     const shared = [...table.values()].filter(({ source }) => source === 'store').map(({ name }) => name)
-    expect(shared.length).toBe(14)
+    expect(shared.length).toBe(15)
     const values = (families: ReadonlyMap<string, MetricFamily>) =>
       shared.map((name) => [name, families.get(name)?.samples])
     // The heartbeat of a worker is read at each check, so the servers agree after the next one.

@@ -19,7 +19,7 @@ import type { LaneItem, LaneRunner } from './lane-runner.ts'
 
 export type DelivererParts = Readonly<{
   engine: () => Engine
-  storage: () => Pick<StoreReads, 'listItems'>
+  storage: () => Pick<StoreReads, 'listItems' | 'getQueue'>
   clock: Clock
   lanes: LaneRunner
   /** Notifications that this server has leased at the same time. */
@@ -55,6 +55,10 @@ class QueueDeliverer implements Deliverer {
   readonly #leasing = new AbortController()
   readonly #running = new Set<Promise<void>>()
   #leasedCount = 0
+  /** The queue existed when it was last used. A lease of a missing queue would be traced as an error. */
+  #isQueueKnown = false
+  /** The code of the last error, so that an outage is logged once and not every second. */
+  #reported: string | undefined
   #wakeUp: () => void = () => {}
   #whenEnded: Promise<void> | undefined
 
@@ -94,10 +98,17 @@ class QueueDeliverer implements Deliverer {
   }
 
   async #lease(): Promise<void> {
-    const { engine, parallelMax } = this.#parts
+    const { engine, storage, parallelMax, onAbsent, absentMs } = this.#parts
+    if (!this.#isQueueKnown && (await storage().getQueue(alertQueue)) === null) {
+      onAbsent()
+      await this.#pause(absentMs)
+      return
+    }
+    this.#isQueueKnown = true
     const countMax = parallelMax - this.#leasedCount
     const options = { clientId: this.#clientId, countMax, timeoutMs: leaseMs, signal: this.#leasing.signal }
     const { items } = await engine().lease(alertQueue, options)
+    this.#reported = undefined
     for (const lane of await planLanes(this.#parts, items)) this.#startLane(lane)
   }
 
@@ -120,8 +131,11 @@ class QueueDeliverer implements Deliverer {
     const code = error instanceof KnownError ? error.code : undefined
     if (code === 'LEASE_TIMEOUT') return
     const isAbsent = code === 'QUEUE_NOT_FOUND' || code === 'QUEUE_SHUTTING_DOWN'
-    if (isAbsent) onAbsent()
-    else onError(error)
+    if (isAbsent) {
+      this.#isQueueKnown = false
+      onAbsent()
+    } else if (code === undefined || code !== this.#reported) onError(error)
+    this.#reported = isAbsent ? undefined : code
     await this.#pause(isAbsent ? absentMs : errorPauseMs)
   }
 
