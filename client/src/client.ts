@@ -1,4 +1,6 @@
+import { type AlertCalls, createAlertCalls } from './alerts/alert-calls.ts'
 import { type AlertChannelCalls, createAlertChannelCalls } from './alerts/channel-calls.ts'
+import { type AlertRuleCalls, createAlertRuleCalls } from './alerts/rule-calls.ts'
 import { type CallerParts, createCaller } from './http/caller.ts'
 import { type Clock, systemClock } from './http/clock.ts'
 import { createLineReader } from './http/lines.ts'
@@ -42,6 +44,8 @@ export interface Client
     LetterCalls,
     GroupCalls,
     HeartbeatCalls,
+    AlertCalls,
+    AlertRuleCalls,
     AlertChannelCalls,
     CampaignCalls {
   /** Starts a worker that leases items and calls the handler with each, until it is stopped. */
@@ -71,6 +75,8 @@ export function createClient(options: ClientOptions = {}): Client {
     ...createLetterCalls(call, lines),
     ...createGroupCalls(call),
     ...createHeartbeatCalls(call),
+    ...createAlertCalls(call),
+    ...createAlertRuleCalls(call),
     ...createAlertChannelCalls(call),
     ...createCampaignCalls(call, lines),
   }

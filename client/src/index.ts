@@ -1,3 +1,12 @@
+export type { AlertCalls, NotedOptions } from './alerts/alert-calls.ts'
+export type {
+  Alert,
+  AlertDecision,
+  AlertSeverity,
+  AlertState,
+  AlertsPage,
+  AlertsQuery,
+} from './alerts/alert-wire.ts'
 export type { AlertChannelCalls } from './alerts/channel-calls.ts'
 export type {
   AlertChannel,
@@ -6,6 +15,8 @@ export type {
   AlertChannelTest,
   NewAlertChannel,
 } from './alerts/channel-wire.ts'
+export type { AlertRuleCalls } from './alerts/rule-calls.ts'
+export type { AlertCondition, AlertRule, NewAlertRule } from './alerts/rule-wire.ts'
 export { type Client, type ClientOptions, createClient } from './client.ts'
 export type { CallOptions } from './http/caller.ts'
 export type { Clock } from './http/clock.ts'

@@ -18,6 +18,8 @@ import type {
   WireQueue,
   WireQueuesPage,
 } from '../../client/src/wire.ts'
+import type { alertRuleRoutes } from '../src/api/v1/alerts/alert-rules.ts'
+import type { alertRoutes } from '../src/api/v1/alerts/alerts.ts'
 import type { alertChannelRoutes } from '../src/api/v1/alerts/channels.ts'
 import type { auditRoutes } from '../src/api/v1/audit/audit.ts'
 import type { campaignRoutes } from '../src/api/v1/campaigns/campaigns.ts'
@@ -61,6 +63,8 @@ type Routes =
   | (typeof groupingRuleRoutes)[number]
   | (typeof campaignRoutes)[number]
   | (typeof auditRoutes)[number]
+  | (typeof alertRoutes)[number]
+  | (typeof alertRuleRoutes)[number]
   | (typeof alertChannelRoutes)[number]
 
 /** A route can have several paths: then its `path` is a union. */
@@ -164,6 +168,16 @@ export type GroupAndAuditTests = [
 export type CampaignTests = [
   Expect<
     SameType<Readonly<{ channels: readonly client.AlertChannel[] }>, Answer<'GET', '/api/v1/alerts/channels'>>
+  >,
+  Expect<SameType<client.AlertsPage, Answer<'GET', '/api/v1/alerts'>>>,
+  Expect<ValidRequest<client.AlertsQuery, Query<'/api/v1/alerts'>>>,
+  Expect<SameType<client.Alert, Answer<'POST', '/api/v1/alerts/{id}/mute'>>>,
+  Expect<SameType<client.AlertRule, Answer<'PUT', '/api/v1/alerts/rules/{name}'>>>,
+  Expect<
+    ValidRequest<
+      client.NewAlertRule & Readonly<{ reason?: string }>,
+      Body<'PUT', '/api/v1/alerts/rules/{name}'>
+    >
   >,
   Expect<SameType<client.AlertChannel, Answer<'PUT', '/api/v1/alerts/channels/{name}'>>>,
   Expect<
