@@ -86,7 +86,7 @@ describeServer('the files for monitoring', 'SQLite memory', settings, (server) =
     },
   )
 
-  it('the rules fire and clear at their times', needs(prometheus), async () => {
+  it('the rules fire and clear at their times', { ...needs(prometheus), timeout: 120_000 }, async () => {
     const output = await runCommand(prometheus.promtool, ['test', 'rules', 'redrive-rules.test.yml'], {
       cwd: folder,
     })
